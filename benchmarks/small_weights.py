@@ -13,8 +13,8 @@ Makes models with made-up weights, 0.1 billion of them unless told otherwise:
 
 A step decodes one token behind --past others whose keys and values are fed; a prompt has 64 tokens.
 heddle and ONNX Runtime hold the model in a process each and run in turns; their outputs are
-compared first. "resident" is the memory of the process while it waits, less that of the same
-process with a network of a few numbers, relative to the file.
+compared first. "of the file" is the memory of the process while it waits, less its inputs and less that of
+the same process with a network of a few numbers, relative to the file.
 """
 
 import argparse
@@ -252,10 +252,11 @@ def main():
                         for side, process in sides.items():
                             times[side].append(process.slice(options.seconds)["median_ms"])
                     close(sides)
+                    fed = sum(path.stat().st_size for path in case.feeds.values())
                     row = {"kind": kind, "case": name, "threads": threads, "file_mb": file / 1e6,
                            "difference": apart,
                            "ms": {side: statistics.median(t) for side, t in times.items()},
-                           "resident_of_file": {side: (full[side] - empty[side]) / file
+                           "resident_of_file": {side: (full[side] - empty[side] - fed) / file
                                                 for side in full}}
                     rows.append(row)
                     ms, of_file = row["ms"], row["resident_of_file"]

@@ -3,6 +3,7 @@
 #include "core/kernel_context.h"
 #include "core/memory/bytes.h"
 #include "core/memory/lazy_buffer.h"
+#include "core/operands/any_address.h"
 #include "core/shape_context.h"
 
 namespace heddle {
@@ -116,8 +117,10 @@ const Tensor* PrepareContext::ConstIn(Key key, int i) const {
   if (slot == kNoSlot || !(*constant_)[slot]) return nullptr;
   const Tensor& t = frame_[slot]->tensor();
   if (!t.initialized()) return nullptr;
-  // Only kernels that pack floats can handle absent contents; all others get them in memory.
-  return t.dtype() == DType::kF32 || MakeResident(t).ok() ? &t : nullptr;
+  // Only kernels that pack floats, and those that take an operand wherever it lies, can handle
+  // absent contents; all others get them in memory.
+  const bool anywhere = (def().inputs()[static_cast<size_t>(s)].flags & kAnyAddress) != 0;
+  return t.dtype() == DType::kF32 || anywhere || MakeResident(t).ok() ? &t : nullptr;
 }
 
 Tensor& KernelContext::Alloc(Key key, DType dtype, const Shape& shape, int i) const {

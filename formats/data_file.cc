@@ -160,7 +160,7 @@ Status DataFile::CheckUnchanged() const {
 }
 
 bool StaysInFile(DType dtype, size_t bytes, size_t least) {
-  if (dtype == DType::kF32) return bytes >= least;
+  if (dtype == DType::kF32 || dtype == DType::kU8 || dtype == DType::kI8) return bytes >= least;
   // Bools are read: their bytes in a file may be other than 0 and 1.
   return dtype != DType::kBool && bytes >= kLeastMapped;
 }

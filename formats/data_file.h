@@ -69,8 +69,9 @@ class DataFile : public SourceFile {
 };
 
 // Whether a tensor of `bytes` bytes is left in its file until it is needed. Precondition: its
-// elements have heddle's layout there. `least`: the smallest size in bytes for float32. Small
-// constants of other dtypes are read at once, since kernels look at them while they are prepared.
+// elements have heddle's layout there. `least`: the smallest size in bytes for float32 and for
+// bytes, of which weights consist. Small constants of other dtypes are read at once, since kernels
+// look at them while they are prepared.
 bool StaysInFile(DType dtype, size_t bytes, size_t least);
 // Memory for `bytes` bytes of the file from byte `from` on, filled at its first use
 // (core/memory/lazy_buffer.h). An empty reference when no address space is left.

@@ -260,6 +260,16 @@ Status BringInParameters(Plan& plan) {
   return Status::Ok();
 }
 
+// Whether as much has passed through the heap while kernels packed parameters that returning it is
+// worth a few milliseconds.
+bool HasLargeParameters(const Plan& plan) {
+  constexpr size_t kLarge = 32 << 20;
+  size_t bytes = 0;
+  for (const auto& use : plan.scope_uses)
+    if (use.stamp.value->is_tensor()) bytes += use.stamp.value->tensor().bytes();
+  return bytes >= kLarge;
+}
+
 // Assigns slots and infers shapes, repeatedly while a shared variable turns out to have no single
 // shape. In a chain of variables that take their shapes from each other, each repetition finds one
 // more.
@@ -323,7 +333,7 @@ Result<std::shared_ptr<const Plan>> Build(const PlanRequest& given) {
   }
   // Now, before parameters are read and a run takes memory, so that neither adds to the peak of
   // loading and planning.
-  if (request.lean) TrimHeap();
+  if (request.lean || HasLargeParameters(*draft.plan)) TrimHeap();
   if (!request.machine) HEDDLE_RETURN_IF_ERROR(BringInParameters(*draft.plan));
   draft.BeginStage(nullptr);
   Plan& plan = *draft.plan;

@@ -119,6 +119,9 @@ class Packed : public formats::PackedProgram {
   const std::shared_ptr<const formats::ProgramSource> source_;  // OnnxSource
 };
 
+// Whether several elements share a byte.
+bool IsPacked(const formats::ElementType& element) { return element.bits > 0 && element.bits < 8; }
+
 Result<size_t> NumberOf(std::string_view text, const char* what, const TensorData& data) {
   size_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -205,11 +208,12 @@ Status OnnxSource::Store(const Parameter& p, std::string_view bytes,
   }
   const std::string_view raw = p.data.raw;
   if (file == nullptr || p.data.element == nullptr || !p.data.has_raw || raw.size() < kLeastLater ||
-      !p.data.element->IsRawStorage()) {
+      !(p.data.element->IsRawStorage() || IsPacked(*p.data.element))) {
     HEDDLE_ASSIGN_OR_RETURN(stored.value, MakeValue(p.data));
     return Status::Ok();
   }
-  HEDDLE_ASSIGN_OR_RETURN(const size_t wanted, p.data.StoredBytes());
+  HEDDLE_ASSIGN_OR_RETURN(const int64_t count, p.data.Count());
+  const size_t wanted = p.data.element->RawBytes(count);
   if (wanted != raw.size())
     return InvalidArgument(p.data.What(), ": ", raw.size(), " bytes are stored, ", wanted,
                            " are expected");

@@ -71,14 +71,14 @@ class Packer {
   Packer(const NbitMatrix& m, const NbitColumns& to, const Scales& scales, std::byte* memory)
       : m_(m), to_(to), scales_(scales), memory_(memory) {}
 
-  void Pack(const Tensor& w) {
-    BorrowedStretches source(w);
+  // read(first, count) gives bytes of the tensor, valid until the next call.
+  template <typename Read>
+  void Pack(const Read& read) {
     if (m_.form == NbitForm::kRows) {
       for (int64_t b = 0; b < m_.blocks(); ++b) {
         LookForInterrupt();
         const int64_t first = b * m_.block, rows = std::min(m_.block, m_.k - first);
-        const auto* const from =
-            static_cast<const uint8_t*>(source.Read(first * m_.n, rows * m_.n).raw());
+        const uint8_t* const from = read(first * m_.n, rows * m_.n);
         for (int64_t p = 0; p < to_.panels(); ++p)
           Block(p, b, [&](int64_t r, int64_t c) { return from[r * m_.n + p * to_.width() + c]; });
       }
@@ -88,8 +88,7 @@ class Packer {
     for (int64_t p = 0; p < to_.panels(); ++p) {
       LookForInterrupt();
       const int64_t first = p * to_.width(), columns = std::min(to_.width(), m_.n - first);
-      const auto* const from =
-          static_cast<const uint8_t*>(source.Read(first * step, columns * step).raw());
+      const uint8_t* const from = read(first * step, columns * step);
       for (int64_t b = 0; b < m_.blocks(); ++b) {
         if (m_.form == NbitForm::kColumns) {
           Block(p, b, [&](int64_t r, int64_t c) { return from[c * step + b * m_.block + r]; });
@@ -342,8 +341,12 @@ Result<std::unique_ptr<GemmRunner>> MakeNbitGemm(const PrepareContext& ctx, int6
       hash(scales.tensor()), " ", zeros ? hash(zeros->tensor()) : 0, Name(matrix.zero_type));
   const auto packed = PackOnceInParts<PackedNbits>(ctx, w, key, [&](PackedNbits* to) {
     to->memory = PackMemory(ctx, static_cast<size_t>(columns->bytes()));
+    BorrowedStretches source(w);
     const Scales of(matrix, scales.tensor(), zeros ? &zeros->tensor() : nullptr);
-    Packer(matrix, *columns, of, static_cast<std::byte*>(to->memory->data())).Pack(w);
+    Packer(matrix, *columns, of, static_cast<std::byte*>(to->memory->data()))
+        .Pack([&](int64_t first, int64_t count) {
+          return static_cast<const uint8_t*>(source.Read(first, count).raw());
+        });
   });
   columns->memory = packed->memory;
   columns->data = static_cast<const std::byte*>(packed->memory->data());
@@ -358,7 +361,10 @@ Status RunNbitGemm(const KernelContext& ctx, int64_t m, const NbitMatrix& matrix
   NbitColumns columns(matrix, BestNbitKernels());
   Tensor hold = ctx.CallScratch(DType::kU8, {columns.bytes()});
   auto* const memory = static_cast<std::byte*>(hold.mutable_raw());
-  Packer(matrix, columns, Scales(matrix, scale, zero), memory).Pack(w);
+  const auto* const bytes = static_cast<const uint8_t*>(w.raw());
+  Packer(matrix, columns, Scales(matrix, scale, zero), memory).Pack([&](int64_t first, int64_t) {
+    return bytes + first;
+  });
   columns.data = memory;
   Multiply(ctx, columns, m, a, bias, c);
   return Status::Ok();

@@ -1,5 +1,6 @@
 // quantized_conv2d and quantized_conv3d: convolutions of 8-bit integers whose sums are scaled, and
 // rounded again or not. Operators of heddle, made by passes.
+#include "core/operands/any_address.h"
 #include "kernels/integers/quantized_ops.h"
 
 namespace heddle {
@@ -91,7 +92,7 @@ void DefineQuantizedConv(OpDef& op, int spatial) {
       "clip(Factor times convolution of Input - input_zero - InputZero with Filter - FilterZero, "
       "plus Offset), each per channel or one for all, rounded half to even to out_dtype (uint8, "
       "int8) or as float32; sums are exact and padding is zero");
-  op.Input("Input").Input("Filter").Input("Factor").Input("Offset", kOptional);
+  op.Input("Input").Input("Filter", kAnyAddress).Input("Factor").Input("Offset", kOptional);
   op.Input("FilterZero", kOptional).Input("InputZero", kOptional).Output("Output");
   ConvAttrs(op, spatial, false);
   DefineQuantizedResult(op);

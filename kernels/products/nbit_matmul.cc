@@ -1,6 +1,7 @@
 // nbit_matmul: a product with a matrix of integers of 2, 4 or 8 bits, which is multiplied as it is
 // stored. An operator of heddle, for MatMulNBits of com.microsoft and for what a pass makes.
 #include "core/memory/lazy_buffer.h"
+#include "core/operands/any_address.h"
 #include "core/shape_context.h"
 #include "kernels/base/convert.h"
 #include "kernels/base/visit_one_of.h"
@@ -155,7 +156,8 @@ HEDDLE_OP(nbit_matmul) {
       "each byte of uint8 holds 8 / bits elements, the first in the lowest bits, of a column after "
       "another, each in whole blocks; Zero holds fields, too, whole bytes for each column, or "
       "floats; without it, it is half of the range");
-  op.Input("X").Input("W").Input("Scale").Input("Zero", kOptional).Input("Bias", kOptional);
+  op.Input("X").Input("W", kAnyAddress).Input("Scale").Input("Zero", kOptional | kAnyAddress);
+  op.Input("Bias", kOptional);
   op.Output("Out").Attr("terms", 0).Attr("columns", 0).Attr("bits", 8).Attr("block_size", 0);
   op.Attr("form", "fields").KernelKey("X").Cost(NbitMatmulCost);
   op.InferShape(NbitMatmulShape).Prepare(PrepareNbitMatmul);
