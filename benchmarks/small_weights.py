@@ -13,8 +13,8 @@ Makes models with made-up weights, 0.1 billion of them unless told otherwise:
 
 A step decodes one token behind --past others whose keys and values are fed; a prompt has 64 tokens.
 heddle and ONNX Runtime hold the model in a process each and run in turns; their outputs are
-compared first. "of the file" is the memory of the process while it waits, less its inputs and less that of
-the same process with a network of a few numbers, relative to the file.
+compared first. "of the file" is the memory of the process while it waits, less its inputs and less
+that of the same process with a network of a few numbers, relative to the file.
 """
 
 import argparse

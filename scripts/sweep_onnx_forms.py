@@ -5,8 +5,10 @@ Runtime and heddle.
   scripts/sweep_onnx_forms.py --heddle build/release/heddle [--seed S] [--count N] [--only KIND]
   scripts/sweep_onnx_forms.py --record tests/python/onnx_forms.npz [--seed S] [--count N]
   scripts/sweep_onnx_forms.py --record tests/python/onnx_bodies.npz \
-      --only ms_images,ms_norms,ms_products,ms_shapes,ngrams_of_texts,scan,\
-scan_of_batches,tokenizer [--seed S] [--count N]
+      --only branch_of_texts,loop_over_texts,map_of_texts,ms_attention,\
+ms_group_query_attention,ms_images,ms_multi_head_attention,ms_norms,ms_products,ms_rotary,\
+ms_shapes,ms_skips,ms_words,ngrams_of_texts,optional_of_texts,scan,scan_of_batches,\
+scan_of_texts,sequence_of_texts,tokenizer [--seed S] [--count N]
 
 Old opsets, attributes that became inputs, optional operands left out or empty, negative axes, empty
 tensors, limits in the wrong order, odd padding. Each form is drawn from the seed and its number, by
@@ -29,8 +31,8 @@ import onnx
 import onnxruntime as ort
 from onnx import numpy_helper
 
-from onnx_forms import (bodies, elements, images, layouts, makers, microsoft,  # noqa: F401
-                        picks, products, reductions, texts, windows)
+from onnx_forms import (bodies, decoders, elements, images, layouts, lists,  # noqa: F401
+                        makers, microsoft, picks, products, reductions, texts, windows)
 from onnx_forms.form import FORMS, tensor_of
 
 WAYS = (["--opt", "2", "--threads", "1"], ["--opt", "1", "--threads", "2"],

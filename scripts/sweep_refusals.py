@@ -8,7 +8,8 @@ test_data_set_0/input_<k>.pb). Of a model of at most a few nodes one thing is ch
 element type, rank or a dimension; the elements of an integer operand; an attribute's value; an
 operand is left out. A model is wrong if ONNX's shape inference refuses it, or if ONNX Runtime
 refuses to load or to run it; right if ONNX Runtime runs it. One that lacks a kernel there
-counts as neither. heddle is to refuse what is wrong, and to run what is right.
+counts as neither, and so does one that heddle and ONNX's reference evaluator refuse and ONNX
+Runtime runs. heddle is to refuse what is wrong, and to run what is right.
 
 Prints how often both agree, by sort of change, and a line for each disagreement. Needs numpy, onnx
 and onnxruntime (pip install onnx==1.23.2 onnxruntime==1.32.0). Exit status: 0, or 1 below --least.
@@ -242,6 +243,23 @@ def verdict(folder):
     return "neither", said
 
 
+def reference_refuses(folder):
+    """Whether ONNX's reference evaluator refuses the model in a folder."""
+    from onnx.reference import ReferenceEvaluator
+
+    model = onnx.load_from_string((folder / "model.onnx").read_bytes())
+    feeds = {}
+    for path in (folder / "test_data_set_0").iterdir():
+        tensor = TensorProto.FromString(path.read_bytes())
+        feeds[tensor.name] = numpy_helper.to_array(tensor)
+    try:
+        with np.errstate(all="ignore"):
+            ReferenceEvaluator(model).run(None, feeds)
+    except Exception:
+        return True
+    return False
+
+
 def write(case, folder):
     data = folder / "test_data_set_0"
     data.mkdir(parents=True)
@@ -271,7 +289,7 @@ def main():
                 write(made[1], folder)
                 sorts[folder] = made[0]
                 origin[folder] = f"{source.name} {made[1].model.graph.node[0].op_type}"
-        return sides.judge(options, sorts, origin, verdict, work)
+        return sides.judge(options, sorts, origin, verdict, work, reference_refuses)
 
 
 if __name__ == "__main__":

@@ -460,7 +460,10 @@ def same(a, b):
 
 
 def run(name, seed, heddle, folder):
-    """'' or what differs; None: TensorFlow's graph cannot be made."""
+    """'' or what differs; None: TensorFlow's graph cannot be made.
+
+    Without heddle: the graph, its feeds and TensorFlow's results, or None.
+    """
     r = random.Random(seed)
     operands, function = KINDS[name](r)
     fed = [r.random() < 0.6 for _ in operands]
@@ -492,6 +495,8 @@ def run(name, seed, heddle, folder):
             expected = session.run(outs, {k + ':0': v for k, v in feeds.items()})
     except tf.errors.OpError as e:
         refused = str(e.message)[:120]
+    if heddle is None:  # to be recorded
+        return (graph.as_graph_def().SerializeToString(), feeds, expected) if expected else None
     for f in folder.glob('*.npy'):
         f.unlink()
     args = [heddle, 'run', folder / 'g.pb', '--out', folder / 'out']

@@ -109,6 +109,9 @@ void Print(const Output& output, const std::vector<std::string>& labels) {
     Print(value.tensor(), output.type, labels);
   } else if (const auto strings = StringsIn(value)) {
     Print(*strings);
+  } else if (const auto texts = StringListIn(value)) {
+    std::cout << "  array of " << texts->size() << " tensors\n";
+    for (const StringTensor& t : *texts) Print(t);
   }
 }
 
@@ -149,6 +152,15 @@ Json Describe(const Tensor& given, std::string_view type, const std::vector<std:
   return json;
 }
 
+Json Describe(const StringTensor& strings) {
+  Json json;
+  json["dtype"] = "string";
+  json["shape"] = std::vector<int64_t>(strings.shape.begin(), strings.shape.end());
+  const size_t shown = std::min<size_t>(strings.elements.size(), kValuesShown);
+  for (size_t i = 0; i < shown; ++i) json["first"].push_back(strings.elements[i]);
+  return json;
+}
+
 Json Describe(const Output& output, const std::vector<std::string>& labels) {
   Json json;
   json["name"] = output.name;
@@ -163,10 +175,10 @@ Json Describe(const Output& output, const std::vector<std::string>& labels) {
   } else if (output.value.is_tensor()) {
     json.update(Describe(output.value.tensor(), output.type, labels));
   } else if (const auto strings = StringsIn(output.value)) {
-    json["dtype"] = "string";
-    json["shape"] = std::vector<int64_t>(strings->shape.begin(), strings->shape.end());
-    const size_t shown = std::min<size_t>(strings->elements.size(), kValuesShown);
-    for (size_t i = 0; i < shown; ++i) json["first"].push_back(strings->elements[i]);
+    json.update(Describe(*strings));
+  } else if (const auto texts = StringListIn(output.value)) {
+    json["array"] = Json::array();
+    for (const StringTensor& t : *texts) json["array"].push_back(Describe(t));
   }
   if (!output.files.empty()) json["files"] = output.files;
   return json;

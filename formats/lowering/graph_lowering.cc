@@ -90,6 +90,15 @@ int GraphLowering::AddConstant(const Strings& values, int type, std::string_view
   return AddConstant(data, name);
 }
 
+void GraphLowering::MakeTextPool() {
+  text_pool_ = NewVar(FreshName("texts@pool"), DType::kUnknown);
+  var(text_pool_).kind = ir::VarKind::kRaw;
+  DraftOp& op = draft_.blocks[0].ops.emplace_back();
+  op.type = "text_pool";
+  op.outputs = {{"Out", {text_pool_}}};
+  op.optional = true;
+}
+
 int GraphLowering::NewBlock() {
   draft_.blocks.emplace_back().parent = block_;
   return static_cast<int>(draft_.blocks.size() - 1);

@@ -92,6 +92,13 @@ class GraphLowering {
   // An empty tensor of this type that belongs to this, for AddConstant.
   TensorBytes& OwnTensor(int type);
 
+  // --- texts in lists (kernels/strings/text_pool.h)
+  //
+  // Makes the pool, whose operator is dropped if nothing reads it. Names must be reserved before,
+  // and no operator made.
+  void MakeTextPool();
+  int text_pool() const { return text_pool_; }
+
   // --- blocks
   int block() const { return block_; }
   // Adds a block inside the present one.
@@ -145,6 +152,7 @@ class GraphLowering {
     int count = 0;
     std::string first;
   };
+  int text_pool_ = kNoDraft;
   virtual void ResizeFacts() = 0;  // to the number of the draft's variables
   std::vector<int> Writers() const;
 

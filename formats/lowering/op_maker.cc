@@ -93,6 +93,36 @@ std::optional<Floats> OpMaker::ConstantFloats(int v) {
   return floats;
 }
 
+int OpMaker::NumbersOf(int v) {
+  const int made = Make("text_pool_add", {{"X", {v}}, {"Pool", {graph_.text_pool()}}}, {}, "Codes");
+  graph_.var(made).dtype = DType::kI64;
+  graph_.known(made).type = graph_.types().TypeOf(DType::kI64);
+  SetShape(made, shape(v));
+  return made;
+}
+
+int OpMaker::TextsOf(int numbers, int type) {
+  const int made = Make("text_pool_find", {{"Pool", {graph_.text_pool()}}, {"Codes", {numbers}}});
+  SetShape(made, shape(numbers));
+  graph_.SetType(made, type);
+  return made;
+}
+
+int OpMaker::NumbersOfList(int v) {
+  const int made = NewVar(DType::kUnknown);
+  graph_.var(made).kind = ir::VarKind::kArray;
+  Emit("text_pool_add_list", {{"X", {v}}, {"Pool", {graph_.text_pool()}}}, {}, {{"Codes", {made}}});
+  return made;
+}
+
+int OpMaker::TextsOfList(int numbers) {
+  const int made = NewVar(DType::kUnknown);
+  graph_.var(made).kind = ir::VarKind::kRaw;
+  Emit("text_pool_find_list", {{"Pool", {graph_.text_pool()}}, {"Codes", {numbers}}}, {},
+       {{"Out", {made}}});
+  return made;
+}
+
 bool OpMaker::HasOperator(std::string_view type) { return FindOp(type) != nullptr; }
 
 AttrValue OpMaker::Converted(AttrValue value, const AttrValue& like, std::string_view name) {

@@ -94,6 +94,16 @@ class OpMaker {
   int FloatConstant(double value, DType dtype);
   int FloatsConstant(const Floats& values, DType dtype);
 
+  // --- texts in lists
+  //
+  // The numbers of the texts `v` in the program's pool, to be put into a list; and the texts that
+  // have these numbers, as a variable of the format's type `type`.
+  int NumbersOf(int v);
+  int TextsOf(int numbers, int type);
+  // The same for whole lists, as the program is fed them and gives them.
+  int NumbersOfList(int v);
+  int TextsOfList(int numbers);
+
   // --- blocks
   int block() const { return graph_.block(); }
   int NewBlock() { return graph_.NewBlock(); }

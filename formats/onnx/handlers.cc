@@ -14,7 +14,7 @@ std::unordered_map<std::string, Handler> AllHandlers() {
        {AttentionHandlers(), ElementwiseHandlers(), ShapeHandlers(), IndexHandlers(),
         ReduceHandlers(), NetworkHandlers(), NormalizeHandlers(), ControlHandlers(),
         SequenceHandlers(), QuantizeHandlers(), StringHandlers(), TrainHandlers(),
-        MicrosoftHandlers()})
+        MicrosoftHandlers(), MicrosoftAttentionHandlers()})
     for (const HandlerEntry& e : entries) all.emplace(StrCat(e.domain, ":", e.op_type), e.handler);
   return all;
 }

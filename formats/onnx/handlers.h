@@ -31,6 +31,7 @@ std::span<const HandlerEntry> QuantizeHandlers();
 std::span<const HandlerEntry> StringHandlers();
 std::span<const HandlerEntry> TrainHandlers();
 std::span<const HandlerEntry> MicrosoftHandlers();
+std::span<const HandlerEntry> MicrosoftAttentionHandlers();
 
 // Lowers a node that does with strings what it does with numbers (formats/onnx/lower_string.cc).
 bool LowerStringMover(NodeLowering& n);

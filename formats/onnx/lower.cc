@@ -53,6 +53,8 @@ Result<Lowered> Lowering::Run() {
   }
   AddInitializers(model_.graph, &main_);
   LowerInputs();
+  MakeTextPool();
+  TakeTextLists();
   Surroundings around;
   around.names = &main_;
   around.opsets = &model_.opsets;
@@ -132,7 +134,7 @@ void Lowering::LowerInputs() {
         facts(v).shape = Shape(std::span<const int64_t>(type.dims));
       }
     } else if (type.kind == Type::Kind::kSequence || type.kind == Type::Kind::kOptional) {
-      made.kind = ir::VarKind::kArray;
+      made.kind = facts(v).type == kString ? ir::VarKind::kRaw : ir::VarKind::kArray;
     } else {
       builder_.Problem("input '", input.name, "': only tensors, sequences and optionals are read");
     }
@@ -140,6 +142,42 @@ void Lowering::LowerInputs() {
     draft_.feeds.emplace_back(v, static_cast<int>(draft_.feeds.size()));
     inputs_.push_back(type);
   }
+}
+
+bool Lowering::IsTextList(int v) {
+  return facts(v).type == kString &&
+         (facts(v).kind == Type::Kind::kSequence || facts(v).kind == Type::Kind::kOptional);
+}
+
+// Inside the program, lists of texts are lists of numbers.
+void Lowering::TakeTextLists() {
+  Surroundings around;
+  around.names = &main_;
+  for (const ValueInfo& input : model_.graph.inputs) {
+    int& v = main_.vars.at(input.name);
+    if (v == kNoDraft || !var(v).fed || !IsTextList(v)) continue;
+    Node& node = owned_nodes_.emplace_back();
+    node.op_type = "input";
+    node.outputs = {input.name};
+    const int fed = std::exchange(v, NodeLowering(*this, node, around, 0).NumbersOfList(v));
+    TakeFacts(fed, v);
+  }
+}
+
+// The variable with which a list of texts leaves the program under this name.
+int Lowering::GivenTextList(int v, std::string_view name) {
+  Surroundings around;
+  around.names = &main_;
+  Node& node = owned_nodes_.emplace_back();
+  node.op_type = "output";
+  node.inputs = {name};
+  const int made = NodeLowering(*this, node, around, 0).TextsOfList(v);
+  TakeFacts(v, made);
+  if (var(v).name == name) {
+    FreeName(std::string(name));
+    var(v).name = FreshName(StrCat(name, "/numbers"));
+  }
+  return made;
 }
 
 void Lowering::LowerOutputs() {
@@ -159,6 +197,7 @@ void Lowering::LowerOutputs() {
       continue;
     }
     int v = found->second;
+    if (IsTextList(v)) v = GivenTextList(v, output.name);
     // A value that has another name, as behind an Identity, and that is no other output takes the
     // output's name.
     if (var(v).name != output.name && !facts(v).data && !var(v).fed && var(v).block == 0 &&

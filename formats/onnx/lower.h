@@ -120,6 +120,9 @@ class Lowering : public formats::GraphLoweringOf<VarFacts> {
   Status CheckVersions() const;
   void LowerInputs();
   void LowerOutputs();
+  bool IsTextList(int v);
+  void TakeTextLists();
+  int GivenTextList(int v, std::string_view name);
   void AddInitializers(const Graph& graph, NameScope* names);
   void LowerNodes(const std::vector<Node>& nodes, const Surroundings& around);
   bool TooMany() const;  // nodes, which a problem says; the others are not looked at

@@ -202,7 +202,7 @@ int NewArray(NodeLowering& n) {
 }
 
 void Push(NodeLowering& n, int item, int index, int array) {
-  n.Emit("write_to_array", {{"X", {item}}, {"I", {index}}}, {}, {{"Out", {array}}});
+  n.Emit("write_to_array", {{"X", {n.AsItem(item)}}, {"I", {index}}}, {}, {{"Out", {array}}});
 }
 
 // The shape of an item, for the case that there is none at run time: dimensions that are not known
@@ -223,11 +223,13 @@ int Stacked(NodeLowering& n, int array, int item, const Type& declared, int64_t 
   const int type = n.type(item) == kUndefinedType ? TypeOf(n.dtype(item)) : n.type(item);
   Ins ins = {{"list", {array}}};
   Attrs attrs = {{"axis", axis}, {"reverse", reverse}};
-  if (n.dtype(item) != DType::kUnknown) attrs.emplace_back("dtype", DTypeToProto(n.dtype(item)));
+  const DType dtype = type == kString ? DType::kI64 : n.dtype(item);
+  if (dtype != DType::kUnknown) attrs.emplace_back("dtype", DTypeToProto(dtype));
   if (const Ints dims = ItemShape(n, item, declared); !dims.empty())
     ins.emplace_back("element_shape", std::vector<int>{n.IntsConstant(dims)});
-  const int made = n.Make("list_stack", std::move(ins), std::move(attrs));
-  n.draft_var(made).dtype = n.dtype(item);
+  int made = n.Make("list_stack", std::move(ins), std::move(attrs));
+  n.draft_var(made).dtype = dtype;
+  made = n.FromItem(made, type);
   n.SetType(made, type);
   if (n.rank(item) >= 0) {
     Shape shape = n.shape(item);
@@ -334,8 +336,13 @@ void RunCounted(NodeLowering& n, Turns& turns, int count, const std::vector<int>
 }
 
 // Lowers a Scan and returns the final states, then the stacked outputs.
-std::vector<int> RunScan(NodeLowering& n, const Scan& scan) {
+std::vector<int> RunScan(NodeLowering& n, Scan scan) {
   const Graph& body = *scan.body;
+  std::vector<int> types;
+  for (int& x : scan.scans) {
+    types.push_back(n.type(x));
+    x = n.AsItem(x);
+  }
   const size_t states = scan.states.size();
   const int count = DimOf(n, scan.scans[0], ItemOf(scan.in_axes, 0));
   Turns turns = Begin(n, scan.states, n.Binary("less_than", n.IntConstant(0), count), body, 0, 0);
@@ -351,10 +358,11 @@ std::vector<int> RunScan(NodeLowering& n, const Scan& scan) {
     // Turns that do not count read any item.
     if (scan.length != kNoDraft) at = n.Binary("elementwise_max", at, n.IntConstant(0));
     const int x = scan.scans[i];
-    const int item =
+    const int item = n.FromItem(
         n.Make("gather", {{"X", {x}}, {"Index", {at}}},
-               {{"axis", ItemOf(scan.in_axes, i)}, {"index_shape", true}, {"wrap", true}});
-    n.SetType(item, n.type(x));
+               {{"axis", ItemOf(scan.in_axes, i)}, {"index_shape", true}, {"wrap", true}}),
+        types[i]);
+    n.SetType(item, types[i]);
     names.vars.emplace(body.inputs[states + i].name, item);
   }
   n.SwitchBlock(outer);
@@ -480,7 +488,8 @@ bool LowerSequenceMap(NodeLowering& n) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     int item = inputs[i];
     if (n.kind(item) == Type::Kind::kSequence) {
-      item = n.Make("read_from_array", {{"X", {inputs[i]}}, {"I", {turns.index}}});
+      item = n.FromItem(n.Make("read_from_array", {{"X", {inputs[i]}}, {"I", {turns.index}}}),
+                        n.type(inputs[i]));
       n.SetType(item, n.type(inputs[i]));
     }
     names.vars.emplace(body->inputs[i].name, item);

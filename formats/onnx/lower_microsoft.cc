@@ -5,77 +5,10 @@
 
 #include "core/error.h"
 #include "formats/onnx/handlers.h"
+#include "formats/onnx/own_nodes.h"
 
 namespace heddle::onnx {
 namespace {
-
-using Attributes = std::vector<Attribute>;
-
-Attribute IntAttribute(std::string_view name, int64_t value) {
-  Attribute a;
-  a.name = name;
-  a.kind = Attribute::kInt;
-  a.i = value;
-  return a;
-}
-Attribute FloatAttribute(std::string_view name, double value) {
-  Attribute a;
-  a.name = name;
-  a.kind = Attribute::kFloat;
-  a.f = static_cast<float>(value);
-  return a;
-}
-Attribute IntsAttribute(std::string_view name, Ints values) {
-  Attribute a;
-  a.name = name;
-  a.kind = Attribute::kInts;
-  a.ints = std::move(values);
-  return a;
-}
-
-// The node's attributes of these names.
-Attributes Taken(const NodeLowering& n, std::initializer_list<std::string_view> names) {
-  Attributes taken;
-  for (const std::string_view name : names)
-    if (const Attribute* a = n.Find(name)) taken.push_back(*a);
-  return taken;
-}
-
-// Versions in which the operators below mean what this file needs.
-const std::vector<OpsetImport> kOpsets19 = {{"", 19}, {"com.microsoft", 1}};
-const std::vector<OpsetImport> kOpsets23 = {{"", 23}, {"com.microsoft", 1}};
-
-// Lowers a node of ONNX itself for operands that are variables; returns its outputs. An operand may
-// be kNoDraft.
-std::vector<int> Several(NodeLowering& n, std::string_view op, const std::vector<int>& operands,
-                         Attributes attributes, size_t outputs,
-                         const std::vector<OpsetImport>& opsets = kOpsets19) {
-  Lowering& l = n.lowering();
-  Node& node = l.OwnNode(n.node());
-  NameScope names;
-  names.outer = n.around().names;
-  node.domain = {};
-  node.op_type = op;
-  node.attributes = std::move(attributes);
-  node.inputs.clear();
-  node.outputs.clear();
-  for (size_t i = 0; i < operands.size(); ++i) {
-    node.inputs.push_back(operands[i] == kNoDraft ? std::string_view() : l.OwnName(i));
-    if (operands[i] != kNoDraft) names.vars.emplace(node.inputs.back(), operands[i]);
-  }
-  for (size_t i = 0; i < outputs; ++i) node.outputs.push_back(l.OwnName(operands.size() + i));
-  Surroundings around = n.around();
-  around.names = &names;
-  around.opsets = &opsets;
-  l.LowerNode(node, around);
-  std::vector<int> made;
-  for (const std::string_view output : node.outputs) made.push_back(names.vars.at(output));
-  return made;
-}
-int One(NodeLowering& n, std::string_view op, const std::vector<int>& operands,
-        Attributes attributes = {}, const std::vector<OpsetImport>& opsets = kOpsets19) {
-  return Several(n, op, operands, std::move(attributes), 1, opsets)[0];
-}
 
 int Vector(NodeLowering& n, int v) { return One(n, "Reshape", {v, n.IntsConstant({-1})}); }
 
@@ -155,7 +88,7 @@ bool LowerFusedGemm(NodeLowering& n) {
 bool LowerSkipRmsNormalization(NodeLowering& n) {
   int sum = n.Binary("elementwise_add", n.Required(0), n.Required(1));
   if (n.Has(3)) sum = n.Binary("elementwise_add", sum, n.In(3));
-  n.Result(0, One(n, "RMSNormalization", {sum, n.Required(2)}, Taken(n, {"epsilon"}), kOpsets23));
+  n.Result(0, One(n, "RMSNormalization", {sum, n.Required(2)}, Taken(n, {"epsilon"}), 23));
   if (n.Wants(3)) n.Result(3, sum);
   return true;
 }

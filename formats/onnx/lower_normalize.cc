@@ -121,12 +121,26 @@ bool LowerLayerNormalization(NodeLowering& n) {
   return true;
 }
 
-// Of a sum, which is a result, too.
+// Of a sum, which is a result, too. Halves are added up in float.
 bool LowerSkipLayerNormalization(NodeLowering& n) {
-  int sum = n.Binary("elementwise_add", n.Required(0), n.Required(1));
-  if (n.Has(4)) sum = n.Binary("elementwise_add", sum, n.In(4));
-  LayerNorm(n, sum, n.Required(2), n.In(3), -1, n.Float("epsilon", 1e-12));
-  if (n.Wants(3)) n.Result(3, sum);
+  const bool half = n.dtype(n.Required(0)) == DType::kF16;
+  const auto in = [&](size_t i) {
+    const int v = n.In(i);
+    return v != kNoDraft && half ? n.Cast(v, DType::kF32) : v;
+  };
+  n.Required(1), n.Required(2);
+  int sum = n.Binary("elementwise_add", in(0), in(1));
+  if (n.Has(4)) sum = n.Binary("elementwise_add", sum, in(4));
+  const double epsilon = n.Float("epsilon", 1e-12);
+  if (half) {
+    const int made = n.Make(
+        "layer_norm", {{"X", {sum}}, {"Scale", {in(2)}}, {"Bias", {in(3)}}},
+        {{"begin_norm_axis", int64_t{-1}}, {"epsilon", epsilon}, {"inverse_deviation", true}}, "Y");
+    n.Result(0, n.Cast(made, DType::kF16));
+  } else {
+    LayerNorm(n, sum, in(2), in(3), -1, epsilon);
+  }
+  if (n.Wants(3)) n.Result(3, half ? n.Cast(sum, DType::kF16) : sum);
   return true;
 }
 

@@ -17,10 +17,10 @@ void ResultSequence(NodeLowering& n, int v, int element) {
 }
 
 bool LowerConstruct(NodeLowering& n) {
-  const std::vector<int> items = n.AllInputs();
-  if (!items.empty() && n.IsString(items[0])) return false;
-  const int made = n.Make("list_of", {{"items", items}});
-  ResultSequence(n, made, items.empty() ? int{kFloat} : n.type(items[0]));
+  std::vector<int> items = n.AllInputs();
+  const int type = items.empty() ? int{kFloat} : n.type(items[0]);
+  for (int& item : items) item = n.AsItem(item);
+  ResultSequence(n, n.Make("list_of", {{"items", items}}), type);
   return true;
 }
 
@@ -32,8 +32,8 @@ bool LowerEmpty(NodeLowering& n) {
 
 bool LowerInsert(NodeLowering& n) {
   const int sequence = n.Required(0), item = n.Required(1);
-  const int made =
-      n.Make("list_insert", {{"list", {sequence}}, {"item", {item}}, {"position", {n.In(2)}}});
+  const int made = n.Make(
+      "list_insert", {{"list", {sequence}}, {"item", {n.AsItem(item)}}, {"position", {n.In(2)}}});
   ResultSequence(n, made, n.type(item));
   return true;
 }
@@ -45,9 +45,15 @@ bool LowerErase(NodeLowering& n) {
   return true;
 }
 
+// The dtype of a sequence's items: texts are numbers of a pool there.
+DType ItemDType(NodeLowering& n, int sequence) {
+  return n.type(sequence) == kString ? DType::kI64 : StorageOf(n.type(sequence));
+}
+
 void ResultItem(NodeLowering& n, int v, int sequence) {
-  n.draft_var(v).dtype = StorageOf(n.type(sequence));
+  n.draft_var(v).dtype = ItemDType(n, sequence);
   n.facts(v).shape = Shape::Unknown();
+  v = n.FromItem(v, n.type(sequence));
   n.SetType(v, n.type(sequence));
   n.Result(0, v);
 }
@@ -72,7 +78,7 @@ bool LowerLength(NodeLowering& n) {
 
 bool LowerSplitToSequence(NodeLowering& n) {
   const int x = n.Required(0);
-  const int made = n.Make("list_split", {{"tensor", {x}}, {"lengths", {n.In(1)}}},
+  const int made = n.Make("list_split", {{"tensor", {n.AsItem(x)}}, {"lengths", {n.In(1)}}},
                           {{"axis", n.Int("axis", 0)}, {"keepdims", n.Int("keepdims", 1) != 0}});
   ResultSequence(n, made, n.type(x));
   return true;
@@ -81,7 +87,7 @@ bool LowerSplitToSequence(NodeLowering& n) {
 bool LowerConcatFromSequence(NodeLowering& n) {
   const int sequence = n.Required(0);
   Attrs attrs{{"axis", n.Int("axis", 0)}};
-  if (const DType dtype = StorageOf(n.type(sequence)); dtype != DType::kUnknown)
+  if (const DType dtype = ItemDType(n, sequence); dtype != DType::kUnknown)
     attrs.emplace_back("dtype", DTypeToProto(dtype));
   ResultItem(n,
              n.Make(n.Int("new_axis", 0) != 0 ? "list_stack" : "list_concat",

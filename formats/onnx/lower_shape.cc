@@ -104,7 +104,7 @@ bool LowerReshape(NodeLowering& n) {
   if (n.IsString(x)) return false;
   bool given = false;
   const auto shape = IntsOf(n, "shape", 1, 5, &given);
-  const bool zeros_stay = n.Int("allowzero", 0) != 0;
+  const bool zeros_stay = n.Int("allowzero", 0) == 1;
   if (shape && (!zeros_stay || std::count(shape->begin(), shape->end(), 0) == 0)) {
     n.Result(0, n.Reshape(x, *shape));
     return true;

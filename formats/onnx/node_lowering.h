@@ -57,6 +57,10 @@ class NodeLowering : public formats::NodeMaker<Attribute> {
   void ExpectDim(int v, int axis, int64_t size);
   void SetType(int v, int type);
   void SetKind(int v, Type::Kind kind, int element);
+  // What is put into a list in place of `v`: numbers for strings.
+  int AsItem(int v) { return v != kNoDraft && IsString(v) ? NumbersOf(v) : v; }
+  // What was taken out of a list of this element type.
+  int FromItem(int v, int element) { return element == kString ? TextsOf(v, kString) : v; }
 
   // --- lines and planes
   //

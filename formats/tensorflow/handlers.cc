@@ -6,10 +6,10 @@ namespace heddle::tensorflow {
 
 std::vector<HandlerEntry> AllHandlers() {
   std::vector<HandlerEntry> all;
-  for (const auto table :
-       {&ElementwiseHandlers, &ReduceHandlers, &ShapeHandlers, &IndexHandlers, &NetworkHandlers,
-        &ProductHandlers, &SignalHandlers, &TrainHandlers, &DirectHandlers, &BasicHandlers,
-        &VariableHandlers, &ControlHandlers, &ListHandlers, &TableHandlers, &StringHandlers})
+  for (const auto table : {&ElementwiseHandlers, &ReduceHandlers, &ShapeHandlers, &IndexHandlers,
+                           &NetworkHandlers, &ProductHandlers, &SignalHandlers, &TrainHandlers,
+                           &DirectHandlers, &BasicHandlers, &VariableHandlers, &ControlHandlers,
+                           &ListHandlers, &TableHandlers, &StringHandlers, &SparseHandlers})
     all.insert(all.end(), table().begin(), table().end());
   return all;
 }

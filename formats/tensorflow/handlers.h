@@ -35,6 +35,7 @@ std::span<const HandlerEntry> ControlHandlers();
 std::span<const HandlerEntry> ListHandlers();
 std::span<const HandlerEntry> TableHandlers();
 std::span<const HandlerEntry> StringHandlers();
+std::span<const HandlerEntry> SparseHandlers();
 
 // The entries of all tables. No operator has two.
 std::vector<HandlerEntry> AllHandlers();

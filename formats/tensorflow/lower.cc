@@ -112,6 +112,7 @@ Result<Lowered> Lowering::Run() {
   main_.graph = &graph_;
   main_.values.resize(graph_.size());
   LowerFeeds();
+  MakeTextPool();
   fetched_.assign(fetches_.size(), kNoDraft);
   for (size_t k = 0; k < fetches_.size(); ++k) fetches_of_[fetches_[k].source.node].push_back(k);
   LowerRegion(region, main_);

@@ -115,7 +115,10 @@ bool Lowering::CheckForm(NodeLowering& n, int at) {
   const std::string form =
       FindWrongForm(n.op(), names.size(), [&](std::string_view name) { return n.Find(name); });
   if (!form.empty()) n.Problem(form);
-  return CheckRanks(n, at) && wrong.empty() && form.empty();
+  const std::string value =
+      FindWrongValue(n.op(), [&](std::string_view name) { return n.Find(name); });
+  if (!value.empty()) n.Problem(value);
+  return CheckRanks(n, at) && wrong.empty() && form.empty() && value.empty();
 }
 
 // The same for ranks as far as they are known. A fed value of unknown rank gets the only rank that
@@ -124,7 +127,10 @@ bool Lowering::CheckRanks(NodeLowering& n, int at) {
   const auto& links = n.instance().graph->links(at);
   bool right = true;
   for (size_t i = 0; i < links.inputs.size(); ++i) {
-    const RankRange allowed = RanksOf(n.op(), i);
+    RankRange allowed = RanksOf(n.op(), i);
+    const RankRange kernel = KernelRanksOf(n.op(), i, links.inputs.size());
+    allowed.least = std::max(allowed.least, kernel.least);
+    allowed.most = std::min(allowed.most, kernel.most);
     const int v = KnownValueOf(n.instance(), links.inputs[i]);
     if (v == kNoDraft || facts(v).kind != Kind::kTensor) continue;
     const int rank = n.rank(v);

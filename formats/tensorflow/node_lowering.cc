@@ -158,6 +158,15 @@ Shape NodeLowering::ShapeAttr(std::string_view name) const {
 
 // --- variables
 
+void NodeLowering::ExpectAlike(int v, std::string_view a, int w, std::string_view b) {
+  const Shape &x = shape(v), &y = shape(w);
+  if (!x.known_rank() || !y.known_rank()) return;
+  bool alike = x.rank() == y.rank();
+  for (int i = 0; alike && i < x.rank(); ++i) alike = x[i] < 0 || y[i] < 0 || x[i] == y[i];
+  if (!alike)
+    Problem(a, " has the shape ", x.ToString(), ", ", b, " ", y.ToString(), "; they must agree");
+}
+
 int NodeLowering::Handle(Kind kind, int target) {
   const int handle = NewVar(DType::kUnknown);
   VarFacts& facts = l_.facts(handle);

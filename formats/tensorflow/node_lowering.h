@@ -59,6 +59,9 @@ class NodeLowering : public formats::NodeMaker<Attribute> {
 
   // --- variables
   Kind kind(int v) const { return v == kNoDraft ? Kind::kTensor : l_.facts(v).kind; }
+  // Reports an error where the shapes of two variables are known to differ; `a` and `b` say what
+  // they are.
+  void ExpectAlike(int v, std::string_view a, int w, std::string_view b);
   // Adds a handle of a variable.
   int Handle(Kind kind, int target);
   // Sets a variable's TensorFlow type where its dtype does not determine it (uint16 is held in

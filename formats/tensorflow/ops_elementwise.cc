@@ -1,4 +1,7 @@
 // Operators that compute each element by itself, with NumPy's broadcasting.
+#include <algorithm>
+
+#include "core/error.h"
 #include "core/op_registry.h"
 #include "formats/tensorflow/direct/ops_direct.h"
 
@@ -199,9 +202,18 @@ bool LowerAtan2(NodeLowering& n) {
 bool LowerAddN(NodeLowering& n) {
   const std::vector<int> inputs = n.AllInputs();
   if (inputs.empty()) return false;
+  for (size_t i = 1; i < inputs.size(); ++i)
+    n.ExpectAlike(inputs[0], "input 0", inputs[i], StrCat("input ", i));
   int made = inputs[0];
-  if (inputs.size() == 1) made = n.Unary("assign", made);
-  for (size_t i = 1; i < inputs.size(); ++i) made = n.Binary("elementwise_add", made, inputs[i]);
+  const bool known = std::all_of(inputs.begin(), inputs.end(),
+                                 [&](int v) { return n.rank(v) >= 0 && n.shape(v).is_static(); });
+  if (inputs.size() == 1) {
+    made = n.Unary("assign", made);
+  } else if (known) {
+    for (size_t i = 1; i < inputs.size(); ++i) made = n.Binary("elementwise_add", made, inputs[i]);
+  } else {  // which does not broadcast
+    made = n.Make("sum", {{"X", inputs}});
+  }
   ResultLike(n, 0, made, inputs[0]);
   return true;
 }

@@ -71,7 +71,12 @@ bool LowerWhere(NodeLowering& n) {
 bool LowerUnique(NodeLowering& n) {
   const int x = n.In(0);
   Ins ins{{"X", {x}}};
-  if (n.inputs() > 1) ins.emplace_back("Axis", std::vector<int>{n.In(1)});
+  if (n.inputs() > 1) {
+    const Shape& axis = n.shape(n.In(1));
+    if (axis.rank() == 1 && axis[0] == 0 && n.rank(x) >= 0 && n.rank(x) != 1)
+      n.Problem("input 0 has rank ", n.rank(x), "; without an axis, a vector is expected");
+    ins.emplace_back("Axis", std::vector<int>{n.In(1)});
+  }
   std::vector<std::string_view> outs{"Out", "Index"};
   Attrs attrs{{"dtype", DTypeToProto(n.TypeAttr("out_idx", DType::kI32))},
               {"nan_differs", true},

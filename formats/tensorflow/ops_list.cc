@@ -8,8 +8,24 @@
 namespace heddle::tensorflow {
 namespace {
 
+// The dtype of a list's items: texts are numbers of a pool there.
+DType ItemDType(NodeLowering& n, std::string_view attribute) {
+  return n.Type(attribute, kFloat) == kString ? DType::kI64 : n.TypeAttr(attribute, DType::kF32);
+}
+
+// Input `i`, which is to be put into a list.
+int ItemIn(NodeLowering& n, size_t i) {
+  const int v = n.In(i);
+  return n.type(v) == kString && n.kind(v) == Kind::kTensor ? n.NumbersOf(v) : v;
+}
+
+// Makes what was taken out of a list the node's result.
+void ResultItem(NodeLowering& n, size_t output, int v, std::string_view attribute) {
+  n.Result(output, n.Type(attribute, kFloat) == kString ? n.TextsOf(v, kString) : v);
+}
+
 void AddDType(NodeLowering& n, std::string_view attribute, Attrs* attrs) {
-  const DType dtype = n.TypeAttr(attribute, DType::kF32);
+  const DType dtype = ItemDType(n, attribute);
   if (dtype != DType::kUnknown) attrs->emplace_back("dtype", DTypeToProto(dtype));
 }
 
@@ -96,7 +112,7 @@ int Items(NodeLowering& n, std::string_view type, Ins ins, std::string_view dtyp
   Attrs attrs;
   AddDType(n, dtype_attribute, &attrs);
   const int made = n.Make(type, std::move(ins), std::move(attrs));
-  n.draft_var(made).dtype = n.TypeAttr(dtype_attribute, DType::kF32);
+  n.draft_var(made).dtype = ItemDType(n, dtype_attribute);
   n.facts(made).type = n.Type(dtype_attribute, kFloat);
   Shape shape = items;
   if (stacked && shape.known_rank() && shape.rank() < Shape::kMaxRank) shape.insert(0, count);
@@ -138,7 +154,7 @@ bool LowerEmpty(NodeLowering& n) {
 }
 
 bool LowerFromTensor(NodeLowering& n) {
-  const int x = n.In(0);
+  const int x = ItemIn(n, 0);
   Shape items = n.shape(x);
   if (items.rank() > 0) items.erase(0);
   n.Result(0, List(n, "list_split", {{"tensor", {x}}}, {{"keepdims", false}}, items));
@@ -146,33 +162,33 @@ bool LowerFromTensor(NodeLowering& n) {
 }
 
 bool LowerSetItem(NodeLowering& n) {
-  const int list = n.In(0);
-  const Shape items = WithItem(n, list, n.shape(n.In(2)));
+  const int list = n.In(0), item = ItemIn(n, 2);
+  const Shape items = WithItem(n, list, n.shape(item));
   const bool grows = n.Bool("resize_if_index_out_of_bounds", false);
-  n.Result(0, Changed(n, list, "list_set_item", {{"index", {n.In(1)}}, {"item", {n.In(2)}}},
+  n.Result(0, Changed(n, list, "list_set_item", {{"index", {n.In(1)}}, {"item", {item}}},
                       {{"resize", grows}}, items, !grows));
   return true;
 }
 
 bool LowerGetItem(NodeLowering& n) {
   const int list = n.In(0);
-  n.Result(0, Items(n, "list_item",
-                    {{"list", {list}}, {"index", {n.In(1)}}, {"element_shape", {n.In(2)}}},
-                    "element_dtype", ItemsOf(n, list, 2), false));
+  const int item =
+      Items(n, "list_item", {{"list", {list}}, {"index", {n.In(1)}}, {"element_shape", {n.In(2)}}},
+            "element_dtype", ItemsOf(n, list, 2), false);
+  ResultItem(n, 0, item, "element_dtype");
   return true;
 }
 
 bool LowerPushBack(NodeLowering& n) {
-  const int list = n.In(0);
-  n.Result(0, Changed(n, list, "list_insert", {{"item", {n.In(1)}}}, {},
-                      WithItem(n, list, n.shape(n.In(1))), false));
+  const int list = n.In(0), item = ItemIn(n, 1);
+  n.Result(0, Changed(n, list, "list_insert", {{"item", {item}}}, {},
+                      WithItem(n, list, n.shape(item)), false));
   return true;
 }
 
 bool LowerPopBack(NodeLowering& n) {
   const int list = n.In(0);
-  const int rest = n.NewVar(DType::kUnknown),
-            item = n.NewVar(n.TypeAttr("element_dtype", DType::kF32));
+  const int rest = n.NewVar(DType::kUnknown), item = n.NewVar(ItemDType(n, "element_dtype"));
   n.SetKind(rest, Kind::kList);
   n.facts(rest).type = n.facts(item).type = n.Type("element_dtype", kFloat);
   n.SetShape(rest, n.shape(list));
@@ -182,7 +198,7 @@ bool LowerPopBack(NodeLowering& n) {
   n.Emit("list_erase", {{"list", {list}}, {"element_shape", {n.In(1)}}}, std::move(attrs),
          {{"Out", {rest}}, {"item", {item}}});
   n.Result(0, rest);
-  n.Result(1, item);
+  ResultItem(n, 1, item, "element_dtype");
   return true;
 }
 
@@ -191,21 +207,23 @@ bool LowerStack(NodeLowering& n) {
   Ins ins = {{"list", {list}}, {"element_shape", {n.In(1)}}};
   const int length = LengthOf(n, list);
   if (length != kNoDraft) ins.emplace_back("num_elements", std::vector<int>{length});
-  n.Result(0, Items(n, "list_stack", std::move(ins), "element_dtype", ItemsOf(n, list, 1), true,
-                    n.Int("num_elements", -1)));
+  const int all = Items(n, "list_stack", std::move(ins), "element_dtype", ItemsOf(n, list, 1), true,
+                        n.Int("num_elements", -1));
+  ResultItem(n, 0, all, "element_dtype");
   return true;
 }
 
 bool LowerListGather(NodeLowering& n) {
   const int list = n.In(0);
-  n.Result(0, Items(n, "list_gather",
-                    {{"list", {list}}, {"indices", {n.In(1)}}, {"element_shape", {n.In(2)}}},
-                    "element_dtype", ItemsOf(n, list, 2), true));
+  const int items = Items(n, "list_gather",
+                          {{"list", {list}}, {"indices", {n.In(1)}}, {"element_shape", {n.In(2)}}},
+                          "element_dtype", ItemsOf(n, list, 2), true);
+  ResultItem(n, 0, items, "element_dtype");
   return true;
 }
 
 bool LowerListScatter(NodeLowering& n) {
-  const int x = n.In(0);
+  const int x = ItemIn(n, 0);
   Attrs attrs;
   AddDType(n, "element_dtype", &attrs);
   Shape items = n.shape(x);
@@ -222,12 +240,11 @@ bool LowerListScatter(NodeLowering& n) {
 }
 
 bool LowerScatterInto(NodeLowering& n) {
-  const int list = n.In(0);
-  Shape items = n.shape(n.In(1));
+  const int list = n.In(0), x = ItemIn(n, 1);
+  Shape items = n.shape(x);
   if (items.rank() > 0) items.erase(0);
-  n.Result(
-      0, List(n, "list_scatter", {{"list", {list}}, {"tensor", {n.In(1)}}, {"indices", {n.In(2)}}},
-              {{"resize", true}}, WithItem(n, list, items)));
+  n.Result(0, List(n, "list_scatter", {{"list", {list}}, {"tensor", {x}}, {"indices", {n.In(2)}}},
+                   {{"resize", true}}, WithItem(n, list, items)));
   return true;
 }
 
@@ -235,19 +252,20 @@ bool LowerListConcat(NodeLowering& n) {
   const int list = n.In(0);
   Attrs attrs;
   AddDType(n, "element_dtype", &attrs);
-  const auto made =
-      n.MakeMany("list_concat", {{"list", {list}}}, std::move(attrs), {"Out", "lengths"});
-  n.draft_var(made[0]).dtype = n.TypeAttr("element_dtype", DType::kF32);
+  Ins ins = {{"list", {list}}};
+  if (n.op() == "TensorListConcatV2") ins.emplace_back("element_shape", std::vector<int>{n.In(1)});
+  const auto made = n.MakeMany("list_concat", std::move(ins), std::move(attrs), {"Out", "lengths"});
+  n.draft_var(made[0]).dtype = ItemDType(n, "element_dtype");
   n.draft_var(made[1]).dtype = DType::kI64;
   n.facts(made[1]).type = kInt64;
   n.SetShape(made[1], Shape{-1});
-  n.Result(0, made[0]);
+  ResultItem(n, 0, made[0], "element_dtype");
   n.Result(1, made[1]);
   return true;
 }
 
 bool LowerListSplit(NodeLowering& n) {
-  n.Result(0, List(n, "list_split", {{"tensor", {n.In(0)}}, {"lengths", {n.In(2)}}}, {},
+  n.Result(0, List(n, "list_split", {{"tensor", {ItemIn(n, 0)}}, {"lengths", {n.In(2)}}}, {},
                    Shape::Unknown()));
   return true;
 }
@@ -297,8 +315,8 @@ int NewArray(NodeLowering& n, int count, int type, const Shape& items) {
     ins.emplace_back("element_shape",
                      std::vector<int>{n.IntsConstant(Ints(items.begin(), items.end()))});
   Attrs attrs;
-  if (StorageOf(type) != DType::kUnknown)
-    attrs.emplace_back("dtype", DTypeToProto(StorageOf(type)));
+  if (const DType dtype = type == kString ? DType::kI64 : StorageOf(type); dtype != DType::kUnknown)
+    attrs.emplace_back("dtype", DTypeToProto(dtype));
   n.Emit("list_reserve", std::move(ins), std::move(attrs), {{"Out", {array}}});
   return array;
 }
@@ -326,7 +344,7 @@ bool LowerArray(NodeLowering& n) {
 }
 
 bool LowerArrayWrite(NodeLowering& n) {
-  const int array = ArrayOf(n, Kind::kTensorArray), item = n.In(2);
+  const int array = ArrayOf(n, Kind::kTensorArray), item = ItemIn(n, 2);
   n.Emit("list_set_item", {{"index", {n.In(1)}}, {"item", {item}}},
          {{"resize", n.facts(array).grows}, {"add", n.facts(array).adds}}, {{"Out", {array}}});
   NoteItem(n, array, n.shape(item));
@@ -336,8 +354,9 @@ bool LowerArrayWrite(NodeLowering& n) {
 
 bool LowerArrayRead(NodeLowering& n) {
   const int array = ArrayOf(n, Kind::kTensorArray);
-  n.Result(0, Items(n, "list_item", {{"list", {array}}, {"index", {n.In(1)}}}, "dtype",
-                    n.shape(array), false));
+  const int item = Items(n, "list_item", {{"list", {array}}, {"index", {n.In(1)}}}, "dtype",
+                         n.shape(array), false);
+  ResultItem(n, 0, item, "dtype");
   return true;
 }
 
@@ -349,12 +368,12 @@ bool LowerArrayGather(NodeLowering& n) {
   if (items.known_rank())
     ins.emplace_back("element_shape",
                      std::vector<int>{n.IntsConstant(Ints(items.begin(), items.end()))});
-  n.Result(0, Items(n, "list_gather", std::move(ins), "dtype", items, true));
+  ResultItem(n, 0, Items(n, "list_gather", std::move(ins), "dtype", items, true), "dtype");
   return true;
 }
 
 bool LowerArrayScatter(NodeLowering& n) {
-  const int array = ArrayOf(n, Kind::kTensorArray), x = n.In(2);
+  const int array = ArrayOf(n, Kind::kTensorArray), x = ItemIn(n, 2);
   n.Emit("list_scatter", {{"tensor", {x}}, {"indices", {n.In(1)}}},
          {{"resize", n.facts(array).grows}}, {{"Out", {array}}});
   Shape items = n.shape(x);
@@ -375,18 +394,19 @@ bool LowerArrayConcat(NodeLowering& n) {
   AddDType(n, "dtype", &attrs);
   const auto made =
       n.MakeMany("list_concat", {{"list", {array}}}, std::move(attrs), {"Out", "lengths"});
-  n.draft_var(made[0]).dtype = n.TypeAttr("dtype", DType::kF32);
+  n.draft_var(made[0]).dtype = ItemDType(n, "dtype");
   n.draft_var(made[1]).dtype = DType::kI64;
   n.SetShape(made[1], Shape{-1});
-  n.Result(0, made[0]);
+  ResultItem(n, 0, made[0], "dtype");
   n.Result(1, made[1]);
   return true;
 }
 
 bool LowerArraySplit(NodeLowering& n) {
   const int array = ArrayOf(n, Kind::kTensorArray);
-  n.Emit("list_split", {{"tensor", {n.In(1)}}, {"lengths", {n.In(2)}}}, {}, {{"Out", {array}}});
-  Shape items = n.shape(n.In(1));
+  const int x = ItemIn(n, 1);
+  n.Emit("list_split", {{"tensor", {x}}, {"lengths", {n.In(2)}}}, {}, {{"Out", {array}}});
+  Shape items = n.shape(x);
   if (items.rank() > 0) items[0] = -1;
   NoteItem(n, array, items);
   n.Result(0, n.In(3));
@@ -425,23 +445,23 @@ bool LowerStackNew(NodeLowering& n) {
 }
 
 bool LowerStackPush(NodeLowering& n) {
-  const int array = ArrayOf(n, Kind::kStack), item = n.In(1);
+  const int array = ArrayOf(n, Kind::kStack), item = ItemIn(n, 1);
   n.Emit("list_insert", {{"item", {item}}}, {}, {{"Out", {array}}});
-  n.facts(array).type = n.type(item);
+  n.facts(array).type = n.type(n.In(1));
   NoteItem(n, array, n.shape(item));
-  n.Result(0, item);
+  n.Result(0, n.In(1));
   return true;
 }
 
 bool LowerStackPop(NodeLowering& n) {
   const int array = ArrayOf(n, Kind::kStack);
-  const int item = n.NewVar(n.TypeAttr("elem_type", DType::kF32));
+  const int item = n.NewVar(ItemDType(n, "elem_type"));
   n.facts(item).type = n.Type("elem_type", kFloat);
   n.SetShape(item, n.shape(array));
   Attrs attrs;
   AddDType(n, "elem_type", &attrs);
   n.Emit("list_erase", {}, std::move(attrs), {{"Out", {array}}, {"item", {item}}});
-  n.Result(0, item);
+  ResultItem(n, 0, item, "elem_type");
   return true;
 }
 

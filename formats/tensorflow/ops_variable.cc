@@ -31,6 +31,8 @@ bool LowerRead(NodeLowering& n) {
 
 bool LowerAssign(NodeLowering& n) {
   const int v = n.Variable(0);
+  if (n.op() == "AssignVariableOp" || n.Bool("validate_shape", true))
+    n.ExpectAlike(v, "the variable", n.In(1), "its new value");
   n.Write(v, n.In(1));
   n.ResultVariable(v);
   return true;
@@ -39,6 +41,7 @@ bool LowerAssign(NodeLowering& n) {
 template <bool kAdds>
 bool LowerAssignAdd(NodeLowering& n) {
   const int v = n.Variable(0);
+  n.ExpectAlike(v, "the variable", n.In(1), "what is added");
   n.Write(v, n.Binary(kAdds ? "elementwise_add" : "elementwise_sub", v, n.In(1)));
   n.ResultVariable(v);
   return true;

@@ -290,7 +290,8 @@ namespace {
 // that end with *.
 const Family kMissing[] = {
     {"it works on texts",
-     {"string_*", "regex_*", "unicode_*", "base64_to_string", "number_to_string", "substring"}},
+     {"string_*", "text_pool*", "regex_*", "unicode_*", "base64_to_string", "number_to_string",
+      "substring"}},
     {"it works on lists, tables or storage, whose elements have no gradients here",
      {"list_*", "tf_table_*", "array_to_lod_tensor", "lod_tensor_to_array", "merge_lod_tensor",
       "split_lod_tensor", "select_output", "read_storage", "write_storage", "storage_layout",
@@ -330,6 +331,7 @@ const Family kMissing[] = {
       "onnx_deform_conv",
       "onnx_grid_sample",
       "projective_transform",
+      "ragged_to_coo",
       "ragged_to_dense",
       "rgb_to_hsv",
       "scaled_dot_attention",

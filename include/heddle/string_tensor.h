@@ -1,4 +1,4 @@
-// Strings with a shape: the contents of a variable whose elements are strings
+// Strings with a shape, and lists of them: the contents of a variable whose elements are strings
 // (Value::Kind::kOther). Numeric operators never get one; operators on strings take it out of their
 // operand.
 //
@@ -19,6 +19,9 @@ struct StringTensor {
   std::vector<std::string> elements;  // row-major, any bytes
 };
 
+// A sequence of tensors of strings, which may differ in shape.
+using StringList = std::vector<StringTensor>;
+
 // The strings in `value`; nullptr: it holds something else.
 inline std::shared_ptr<const StringTensor> StringsIn(const Value& value) {
   if (value.kind() != Value::Kind::kOther || !value.initialized()) return nullptr;
@@ -30,6 +33,20 @@ inline std::shared_ptr<const StringTensor> StringsIn(const Value& value) {
 inline Value ValueOf(StringTensor strings) {
   Value value;
   value.mutable_other() = std::make_shared<const StringTensor>(std::move(strings));
+  return value;
+}
+
+// The same for lists.
+inline std::shared_ptr<const StringList> StringListIn(const Value& value) {
+  if (value.kind() != Value::Kind::kOther || !value.initialized()) return nullptr;
+  Value copy = value;
+  const auto* list = std::any_cast<std::shared_ptr<const StringList>>(&copy.mutable_other());
+  return list == nullptr ? nullptr : *list;
+}
+
+inline Value ValueOf(StringList list) {
+  Value value;
+  value.mutable_other() = std::make_shared<const StringList>(std::move(list));
   return value;
 }
 

@@ -46,6 +46,9 @@ Result<RotaryPlan> RotaryPlanOf(const Context& ctx) {
       return InvalidArgument(key.name, " has shape ", s.ToString(), ", which does not fit ", p.half,
                              " turned pairs of X ", x.ToString());
   }
+  if (ShapeIn(ctx, "cos_cache") != ShapeIn(ctx, "sin_cache"))
+    return InvalidArgument("cos_cache has shape ", ShapeIn(ctx, "cos_cache").ToString(),
+                           ", sin_cache ", ShapeIn(ctx, "sin_cache").ToString());
   if (by_position) {
     const Shape& s = ShapeIn(ctx, "position_ids");
     if (s.rank() != 2 || s[0] != p.batch || s[1] != p.length)

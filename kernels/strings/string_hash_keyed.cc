@@ -1,12 +1,12 @@
 // Texts as numbers of buckets: SipHash-2-4 with a key (Aumasson and Bernstein, 2012), and without
 // one MurmurHash64A (Appleby, 2008).
-#include <bit>
 #include <cstring>
 #include <string_view>
 
 #include "core/interrupts.h"
 #include "core/operands/slot_kinds.h"
 #include "kernels/strings/string_operand.h"
+#include "kernels/strings/text_hash.h"
 
 namespace heddle {
 namespace {
@@ -16,45 +16,6 @@ uint64_t Word(std::string_view text, size_t at) {
   std::memcpy(&word, text.data() + at, std::min<size_t>(sizeof(word), text.size() - at));
   return word;
 }
-
-class SipHash {
- public:
-  SipHash(uint64_t k0, uint64_t k1)
-      : v0_(k0 ^ 0x736f6d6570736575),
-        v1_(k1 ^ 0x646f72616e646f6d),
-        v2_(k0 ^ 0x6c7967656e657261),
-        v3_(k1 ^ 0x7465646279746573) {}
-
-  uint64_t Of(std::string_view text) {
-    const size_t whole = text.size() / 8 * 8;
-    for (size_t at = 0; at < whole; at += 8) Take(Word(text, at));
-    Take(Word(text, whole) | uint64_t{text.size() & 0xff} << 56);
-    v2_ ^= 0xff;
-    for (int i = 0; i < 4; ++i) Round();
-    return v0_ ^ v1_ ^ v2_ ^ v3_;
-  }
-
- private:
-  void Take(uint64_t word) {
-    v3_ ^= word;
-    Round();
-    Round();
-    v0_ ^= word;
-  }
-  void Round() {
-    v0_ += v1_;
-    v2_ += v3_;
-    v1_ = std::rotl(v1_, 13) ^ v0_;
-    v3_ = std::rotl(v3_, 16) ^ v2_;
-    v0_ = std::rotl(v0_, 32);
-    v2_ += v1_;
-    v0_ += v3_;
-    v1_ = std::rotl(v1_, 17) ^ v2_;
-    v3_ = std::rotl(v3_, 21) ^ v0_;
-    v2_ = std::rotl(v2_, 32);
-  }
-  uint64_t v0_, v1_, v2_, v3_;
-};
 
 uint64_t Murmur(std::string_view text) {
   constexpr uint64_t kFactor = 0xc6a4a7935bd1e995, kSeed = 0xDECAFCAFFE;

@@ -39,6 +39,9 @@ class Value:
     def of_arrays(arrays: Sequence[Any]) -> Value: ...
 
     @staticmethod
+    def of_string_arrays(arrays: Sequence[Any]) -> Value: ...
+
+    @staticmethod
     def of_strings(shape: Sequence[int], elements: Sequence[str | bytes]) -> Value: ...
 
 class TensorInfo:

@@ -271,7 +271,7 @@ nb::object ToStrings(const StringTensor& strings) {
 }
 
 // The elements of an array of texts, as `_convert.of_strings` gives them.
-Value OfStrings(const std::vector<int64_t>& shape, nb::list elements) {
+StringTensor StringsOf(const std::vector<int64_t>& shape, nb::list elements) {
   StringTensor strings;
   strings.shape = Shape(shape);
   for (nb::handle element : elements) {
@@ -290,7 +290,16 @@ Value OfStrings(const std::vector<int64_t>& shape, nb::list elements) {
   }
   if (strings.shape.numel() != static_cast<int64_t>(strings.elements.size()))
     throw nb::value_error("the number of strings is not that of the shape");
-  return ValueOf(std::move(strings));
+  return strings;
+}
+
+StringTensor StringsOf(nb::handle array) {
+  const nb::object parts = nb::module_::import_("heddle._convert").attr("of_strings")(array);
+  return StringsOf(nb::cast<std::vector<int64_t>>(parts[0]), nb::cast<nb::list>(parts[1]));
+}
+
+Value OfStrings(const std::vector<int64_t>& shape, const nb::list& elements) {
+  return ValueOf(StringsOf(shape, elements));
 }
 
 Value OfArrays(const nb::list& arrays) {
@@ -299,6 +308,12 @@ Value OfArrays(const nb::list& arrays) {
   for (nb::handle array : nb::tuple(arrays))
     items.push_back(ToTensor(array, DType::kUnknown, "item"));
   return Value(std::move(items));
+}
+
+Value OfStringArrays(const nb::list& arrays) {
+  StringList items;
+  for (nb::handle array : nb::tuple(arrays)) items.push_back(StringsOf(array));
+  return ValueOf(std::move(items));
 }
 
 }  // namespace
@@ -310,8 +325,7 @@ Value ToValue(nb::handle object, DType wanted, const std::string& name,
   nb::module_ convert = nb::module_::import_("heddle._convert");
   if (declared != "string")
     return ToTensor(convert.attr("to_held")(object, declared, name), wanted, name);
-  const nb::object strings = convert.attr("of_strings")(object);
-  return OfStrings(nb::cast<std::vector<int64_t>>(strings[0]), nb::cast<nb::list>(strings[1]));
+  return ValueOf(StringsOf(object));
 }
 
 nb::object ToPython(Value value, const std::string& declared) {
@@ -326,6 +340,11 @@ nb::object ToPython(Value value, const std::string& declared) {
     return list;
   }
   if (const auto strings = StringsIn(value)) return ToStrings(*strings);
+  if (const auto texts = StringListIn(value)) {
+    nb::list list;
+    for (const StringTensor& t : *texts) list.append(ToStrings(t));
+    return list;
+  }
   if (value.is_rows()) {
     nb::list rows;
     for (int64_t r : value.rows().rows) rows.append(r);
@@ -401,6 +420,7 @@ void ReleaseBuffer(PyObject*, Py_buffer* view) {
 void BindTensor(nb::module_& module) {
   nb::class_<Value>(module, "Value", "A feed that is no tensor: a list of arrays, or strings.")
       .def_static("of_arrays", &OfArrays, nb::arg("arrays"))
+      .def_static("of_string_arrays", &OfStringArrays, nb::arg("arrays"))
       .def_static("of_strings", &OfStrings, nb::arg("shape"), nb::arg("elements"));
   PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(GetBuffer)},
                          {Py_bf_releasebuffer, reinterpret_cast<void*>(ReleaseBuffer)},

@@ -47,7 +47,7 @@ class Form:
         self.rng, self.op, self.opset, self.domain = rng, op, opset, domain
         self.inputs, self.names, self.inits = [], [], []
         self.outputs = ["y%d" % k for k in range(outputs)]
-        self.attrs = {}
+        self.attrs, self.types = {}, {}  # types: of outputs that ONNX Runtime does not infer
 
     def add(self, array, const=None):
         """An operand: fed, or an initializer. None: left out."""
@@ -78,7 +78,8 @@ class Form:
             for n, a in self.inputs
         ]
         inits = [tensor_of(a, n) for n, a in self.inits]
-        outs = [onnx.ValueInfoProto(name=n) for n in self.outputs if n]
+        outs = [helper.make_tensor_value_info(n, self.types[n], None) if n in self.types else
+                onnx.ValueInfoProto(name=n) for n in self.outputs if n]
         graph = helper.make_graph([node], "g", ins, outs, inits)
         sets = [helper.make_opsetid("", self.opset)]
         if self.domain:

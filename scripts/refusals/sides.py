@@ -55,8 +55,12 @@ def run(heddle, folders, work, *more):
             for f in folders}
 
 
-def judge(options, sorts, origin, verdict, work):
-    """Compares the answers on folders with changes of these sorts; prints, and gives the status."""
+def judge(options, sorts, origin, verdict, work, third=None):
+    """Compares the answers on folders with changes of these sorts; prints, and gives the status.
+
+    `third`: whether another implementation of the other side's system refuses a folder; what it
+    refuses and the other side runs decides nothing.
+    """
     answers = verdicts(verdict, sorts)
     said = run(options.heddle, sorts, work)
     counts, differ = collections.Counter(), collections.Counter()
@@ -64,6 +68,8 @@ def judge(options, sorts, origin, verdict, work):
         verdict_is, why = answers[folder]
         refused = said[folder]
         crashed = refused is not None and refused.startswith("CRASH")
+        if verdict_is == "right" and refused is not None and not crashed and third is not None:
+            verdict_is = "neither" if third(folder) else "right"
         if verdict_is == "neither" and not crashed:
             counts["neither"] += 1
             continue

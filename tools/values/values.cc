@@ -108,6 +108,30 @@ Status CheckOffsets(const LoD& lod) {
   return Status::Ok();
 }
 
+namespace {
+
+Status WriteStrings(const StringTensor& strings, const std::string& stem,
+                    std::vector<std::string>* paths) {
+  paths->push_back(stem + ".npy");
+  HEDDLE_ASSIGN_OR_RETURN(const std::string bytes, NpyBytes(strings, paths->back()));
+  std::ofstream file(paths->back(), std::ios::binary);
+  file << bytes;
+  file.close();
+  if (!file) return Status(StatusCode::kResourceExhausted, paths->back() + ": cannot be written");
+  return Status::Ok();
+}
+
+std::string StringDifference(const StringTensor& x, const StringTensor& y) {
+  if (x.shape != y.shape) return "shape " + y.shape.ToString() + ", was " + x.shape.ToString();
+  for (size_t i = 0; i < x.elements.size(); ++i)
+    if (x.elements[i] != y.elements[i])
+      return "element " + std::to_string(i) + ": " + Quoted(y.elements[i]) + ", was " +
+             Quoted(x.elements[i]);
+  return "";
+}
+
+}  // namespace
+
 Result<std::vector<std::string>> WriteValue(const Value& value, const std::string& stem,
                                             const std::string& type) {
   std::vector<std::string> paths;
@@ -126,12 +150,12 @@ Result<std::vector<std::string>> WriteValue(const Value& value, const std::strin
     return paths;
   }
   if (const auto strings = StringsIn(value)) {
-    paths.push_back(stem + ".npy");
-    HEDDLE_ASSIGN_OR_RETURN(const std::string bytes, NpyBytes(*strings, paths.back()));
-    std::ofstream file(paths.back(), std::ios::binary);
-    file << bytes;
-    file.close();
-    if (!file) return Status(StatusCode::kResourceExhausted, paths.back() + ": cannot be written");
+    HEDDLE_RETURN_IF_ERROR(WriteStrings(*strings, stem, &paths));
+    return paths;
+  }
+  if (const auto texts = StringListIn(value)) {
+    for (size_t i = 0; i < texts->size(); ++i)
+      HEDDLE_RETURN_IF_ERROR(WriteStrings((*texts)[i], stem + "_" + std::to_string(i), &paths));
     return paths;
   }
   if (!value.is_tensor())
@@ -157,13 +181,15 @@ std::string Difference(const Value& a, const Value& b) {
       return "row numbers differ";
     return TensorDifference(a.rows().value, b.rows().value);
   }
-  if (const auto x = StringsIn(a), y = StringsIn(b); x != nullptr && y != nullptr) {
-    if (x->shape != y->shape)
-      return "shape " + y->shape.ToString() + ", was " + x->shape.ToString();
-    for (size_t i = 0; i < x->elements.size(); ++i)
-      if (x->elements[i] != y->elements[i])
-        return "element " + std::to_string(i) + ": " + Quoted(y->elements[i]) + ", was " +
-               Quoted(x->elements[i]);
+  if (const auto x = StringsIn(a), y = StringsIn(b); x != nullptr && y != nullptr)
+    return StringDifference(*x, *y);
+  if (const auto x = StringListIn(a), y = StringListIn(b); x != nullptr && y != nullptr) {
+    if (x->size() != y->size())
+      return std::to_string(y->size()) + " elements, were " + std::to_string(x->size());
+    for (size_t i = 0; i < x->size(); ++i) {
+      const std::string why = StringDifference((*x)[i], (*y)[i]);
+      if (!why.empty()) return "element " + std::to_string(i) + ": " + why;
+    }
     return "";
   }
   return a.is_tensor() ? TensorDifference(a.tensor(), b.tensor()) : "";

@@ -71,6 +71,7 @@ Result<Value> ReadTensor(const Type& type, std::string_view message) {
 
 Result<Value> ReadSequence(const Type& type, std::string_view message) {
   TensorArray array;
+  StringList texts;
   Fields fields(message);
   Field f;
   const Type element = type.inner.empty() ? Type{} : type.inner[0];
@@ -78,8 +79,14 @@ Result<Value> ReadSequence(const Type& type, std::string_view message) {
     if (!fields.Next(&f)) return DataLoss("damaged or cut short in a sequence");
     if (!f.Is(3)) continue;
     HEDDLE_ASSIGN_OR_RETURN(Value v, ReadTensor(element, f.payload));
-    if (!v.is_tensor()) return Unimplemented("sequences of strings");
-    array.push_back(v.tensor());
+    if (const auto strings = StringsIn(v))
+      texts.push_back(*strings);
+    else
+      array.push_back(v.tensor());
+  }
+  if (element.element == kString || !texts.empty()) {
+    if (!array.empty()) return InvalidArgument("a sequence of strings and of numbers");
+    return ValueOf(std::move(texts));
   }
   return Value(std::move(array));
 }
@@ -94,11 +101,14 @@ Result<Value> ReadOptional(const Type& type, std::string_view message) {
     if (!fields.Next(&f)) return DataLoss("damaged or cut short in an optional");
     if (f.Is(3) || f.Is(5)) {
       HEDDLE_ASSIGN_OR_RETURN(Value v, ReadValue(inner, f.payload));
-      if (v.is_array()) return v;
-      if (!v.is_tensor()) return Unimplemented("optional strings");
+      if (v.is_array() || StringListIn(v) != nullptr) return v;
+      if (const auto strings = StringsIn(v)) return ValueOf(StringList{*strings});
       return Value(TensorArray{v.tensor()});
     }
   }
+  const Type* elements = &inner;
+  while (!elements->inner.empty()) elements = elements->inner.data();
+  if (elements->element == kString) return ValueOf(StringList());
   return Value(TensorArray());
 }
 
@@ -174,6 +184,13 @@ Result<std::string> WriteValue(const Type& type, const Value& value) {
   const Type inner = type.inner.empty() ? Type{} : type.inner[0];
   if (type.kind == Type::Kind::kSequence) {
     wire::AppendVarintField(2, kIsTensor, &out);
+    if (const auto texts = StringListIn(value)) {
+      for (const StringTensor& t : *texts) {
+        HEDDLE_ASSIGN_OR_RETURN(const std::string item, WriteTensor(kString, ValueOf(t)));
+        wire::AppendBytesField(3, item, &out);
+      }
+      return out;
+    }
     if (!value.is_array()) return InvalidArgument("holds no sequence");
     for (const Tensor& t : value.array()) {
       HEDDLE_ASSIGN_OR_RETURN(const std::string item, WriteTensor(inner.element, Value(t)));
@@ -183,6 +200,13 @@ Result<std::string> WriteValue(const Type& type, const Value& value) {
   }
   if (type.kind != Type::Kind::kOptional) return Unimplemented("values of type ", TypeText(type));
   const bool of_sequence = inner.kind == Type::Kind::kSequence;
+  if (const auto texts = StringListIn(value); texts != nullptr && !of_sequence) {
+    if (texts->empty()) return out;
+    HEDDLE_ASSIGN_OR_RETURN(const std::string item, WriteValue(inner, ValueOf(texts->front())));
+    wire::AppendVarintField(2, kIsTensor, &out);
+    wire::AppendBytesField(3, item, &out);
+    return out;
+  }
   if (value.is_array() && !of_sequence && value.array().empty()) return out;
   const Value held = value.is_array() && !of_sequence ? Value(value.array()[0]) : value;
   HEDDLE_ASSIGN_OR_RETURN(const std::string item, WriteValue(inner, held));

@@ -50,6 +50,11 @@ struct RankRange {
 };
 RankRange RanksOf(std::string_view op, size_t i);
 
+// The same by the operator's kernel, of a node with so many inputs.
+RankRange KernelRanksOf(std::string_view op, size_t i, size_t inputs);
+// An attribute whose value the operator's kernel refuses; empty: none.
+std::string FindWrongValue(std::string_view op, const FindAttribute& find);
+
 // Whether input `i` holds indices, sizes or axes that may be integers of fewer than 32 bits.
 bool TakesNarrowIndices(std::string_view op, size_t i);
 

@@ -58,6 +58,8 @@ def to_heddle(array: Any, type_text: str) -> Any:
         return to_heddle(array, inner)
     if type_text.startswith("seq("):
         inner = type_text[len("seq("):-1]
+        if inner == "tensor(string)":
+            return _heddle.Value.of_string_arrays([np.asarray(a) for a in array])
         return _heddle.Value.of_arrays([to_heddle(np.asarray(a), inner) for a in array])
     if type_text == "tensor(string)":
         return _heddle.Value.of_strings(*_convert.of_strings(array))
