@@ -1,6 +1,7 @@
 #include "training/memory_limit.h"
 
 #include <algorithm>
+#include <bit>
 #include <memory>
 #include <utility>
 
@@ -54,6 +55,13 @@ Result<size_t> ArenaOf(Executor& executor, const CompiledProgram& compiled,
   return stats.arena_bytes;
 }
 
+// The block that memory of so many bytes is taken from: pools have four sizes per power of two.
+size_t BlockOf(size_t bytes) {
+  if (bytes < 8) return bytes;
+  const size_t base = std::bit_floor(bytes - 1), step = base / 4;
+  return base + (bytes - base + step - 1) / step * step;
+}
+
 // What a run takes beside the plan's memory: work space of kernels that does not fit there, and
 // outputs. The step runs once, without its updates, on an executor of its own.
 Result<size_t> BesideOf(const Executor& executor, const Program& program, const Model& step,
@@ -73,7 +81,7 @@ Result<size_t> BesideOf(const Executor& executor, const Program& program, const 
   const auto values = once.RunValues(compiled, example, {.generator = &generator});
   if (!values.ok()) return values.status();
   const size_t peak = once.MemoryUse()[0].peak_bytes;
-  return peak - std::min(peak, arena);
+  return peak - std::min(peak, BlockOf(arena));
 }
 
 // Bytes that a step takes: the plan's, and those beside.
@@ -83,7 +91,7 @@ Result<size_t> TemporariesOf(Executor& executor, const Program& program, const M
                           executor.Compile(program, step.scope, compile));
   HEDDLE_ASSIGN_OR_RETURN(const size_t arena, ArenaOf(executor, compiled, example));
   HEDDLE_ASSIGN_OR_RETURN(const size_t beside, BesideOf(executor, program, step, compile, example));
-  return arena + beside;
+  return BlockOf(arena) + beside;
 }
 
 }  // namespace
