@@ -135,6 +135,10 @@ Status NceGradShape(ShapeContext& ctx) {
     if (!ctx.InShape(key).is_static()) return ctx.Defer();
   HEDDLE_RETURN_IF_ERROR(CheckShapes(ctx));
   HEDDLE_RETURN_IF_ERROR(CheckSameDims(ctx, "SampleLogits", "SampleLabels"));
+  const Shape& cost = ctx.InShape("Cost@GRAD");
+  if (cost.is_static() && cost.numel() != ctx.InShape("Input")[0])
+    return InvalidArgument("Cost@GRAD has shape ", cost.ToString(), ", Input ",
+                           ctx.InShape("Input").ToString());
   if (ctx.InShape("SampleLogits").dim(0) != ctx.InShape("Input")[0])
     return InvalidArgument("SampleLogits has shape ", ctx.InShape("SampleLogits").ToString());
   if (ctx.Bool("is_sparse")) return ctx.Defer();  // the kernel makes selected rows
