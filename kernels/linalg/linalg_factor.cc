@@ -255,7 +255,11 @@ Matrix<T> FactorQr(Matrix<T>& a, int64_t q_cols) {
     if (q_cols > 0) blocks.push_back(std::move(block));
   }
   if (q_cols == 0) return {};
-  Matrix<T> q = Matrix<T>::Identity(a.rows(), q_cols);
+  Matrix<T> q(a.rows(), q_cols);
+  for (const int64_t row : Watched(a.rows())) {
+    q.row(row).setZero();
+    if (row < q_cols) q(row, row) = T(1);
+  }
   // Columns before a block's first row are still those of the identity.
   for (size_t i = blocks.size(); i-- > 0;)
     blocks[i].Apply(q, std::min(blocks[i].first, q_cols), false);

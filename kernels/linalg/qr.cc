@@ -1,3 +1,4 @@
+#include "core/memory/watched_bytes.h"
 #include "kernels/linalg/linalg_factor.h"
 
 namespace heddle {
@@ -34,7 +35,7 @@ struct Qr {
       Matrix<T> r = MatrixAt<T>(x, i);
       const Matrix<T> q = FactorQr<T>(r, want_q ? inner : 0);
       MutableMatrixAt<T>(r_out, i) = r.topRows(inner);
-      if (want_q) MutableMatrixAt<T>(ctx.Out("Q"), i) = q;
+      if (want_q) WatchedCopy(q.data(), q.size(), MutableMatrixAt<T>(ctx.Out("Q"), i).data());
     }
     return Status::Ok();
   }

@@ -6,6 +6,13 @@
 namespace heddle {
 namespace {
 
+// A sequence may be long.
+template <typename Fn>
+void EachOf(int64_t begin, int64_t end, const Fn& fn) {
+  for (const auto part : Stretches(Stretches::Range{begin, end}))
+    for (int64_t k = part.begin; k < part.end; ++k) fn(k);
+}
+
 template <typename T>
 struct SequenceSoftmax {
   static Status Run(KernelContext& ctx) {
@@ -19,9 +26,9 @@ struct SequenceSoftmax {
       const int64_t begin = Begin(*offsets, i), end = Begin(*offsets, i + 1);
       if (begin == end) continue;
       T top = x[begin], sum = 0;
-      for (int64_t k = begin; k < end; ++k) top = std::max(top, x[k]);
-      for (int64_t k = begin; k < end; ++k) sum += out[k] = std::exp(x[k] - top);
-      for (int64_t k = begin; k < end; ++k) out[k] /= sum;
+      EachOf(begin, end, [&](int64_t k) { top = std::max(top, x[k]); });
+      EachOf(begin, end, [&](int64_t k) { sum += out[k] = std::exp(x[k] - top); });
+      EachOf(begin, end, [&](int64_t k) { out[k] /= sum; });
     }
     return Status::Ok();
   }
@@ -40,8 +47,8 @@ struct SequenceSoftmaxGrad {
     for (const int64_t i : Watched(SequenceCount(*offsets))) {
       const int64_t begin = Begin(*offsets, i), end = Begin(*offsets, i + 1);
       T dot = 0;
-      for (int64_t k = begin; k < end; ++k) dot += y[k] * dy[k];
-      for (int64_t k = begin; k < end; ++k) dx[k] = y[k] * (dy[k] - dot);
+      EachOf(begin, end, [&](int64_t k) { dot += y[k] * dy[k]; });
+      EachOf(begin, end, [&](int64_t k) { dx[k] = y[k] * (dy[k] - dot); });
     }
     return Status::Ok();
   }
