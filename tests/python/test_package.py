@@ -19,6 +19,8 @@ def names_in_stub():
         if isinstance(node, ast.ClassDef):
             found[node.name] = {inner.name for inner in node.body
                                 if isinstance(inner, ast.FunctionDef)}
+            found[node.name] |= {inner.target.id for inner in node.body
+                                 if isinstance(inner, ast.AnnAssign)}
         elif isinstance(node, ast.FunctionDef):
             found[node.name] = None
     return found
