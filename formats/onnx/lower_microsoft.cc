@@ -88,7 +88,9 @@ bool LowerFusedGemm(NodeLowering& n) {
 bool LowerSkipRmsNormalization(NodeLowering& n) {
   int sum = n.Binary("elementwise_add", n.Required(0), n.Required(1));
   if (n.Has(3)) sum = n.Binary("elementwise_add", sum, n.In(3));
-  n.Result(0, One(n, "RMSNormalization", {sum, n.Required(2)}, Taken(n, {"epsilon"}), 23));
+  // ONNX's own operator has another default.
+  const auto epsilon = FloatAttribute("epsilon", n.Float("epsilon", 1e-12));
+  n.Result(0, One(n, "RMSNormalization", {sum, n.Required(2)}, {epsilon}, 23));
   if (n.Wants(3)) n.Result(3, sum);
   return true;
 }

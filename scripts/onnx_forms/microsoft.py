@@ -123,8 +123,12 @@ def ms_norms(r):
     if r.random() < 0.5:
         f = one(r, "SkipSimplifiedLayerNormalization", outputs=4)
         f.outputs[1] = f.outputs[2] = ""
-        f.attr(epsilon=1e-5).add(data(r, [batch, words, width]), const=False)
-        f.add(data(r, [batch, words, width]), const=False).add(data(r, [width]))
+        if r.random() < 0.5:
+            f.attr(epsilon=1e-5)
+        size = pick(r, np.float32(1), np.float32(1e-3))  # of small numbers epsilon shows
+        for _ in range(2):
+            f.add(size * data(r, [batch, words, width]), const=False)
+        f.add(data(r, [width]))
         if r.random() < 0.5:
             f.add(data(r, [width]))
         return f
