@@ -63,11 +63,11 @@ bool LowerBatchNormalization(NodeLowering& n) {
     const bool wide = dtype == DType::kF32 || dtype == DType::kF64;
     ins.emplace_back(kSlots[i - 1], std::vector<int>{wide ? n.Cast(v, dtype) : v});
   }
-  Attrs attrs{{"epsilon", n.Float("epsilon", 1e-5)}, {"is_test", !trains}};
-  if (trains) {
-    attrs.emplace_back("momentum", n.Float("momentum", 0.9));
-    attrs.emplace_back("lone_passes", false);
-  }
+  // Who goes on training an inference model needs the momentum, too.
+  Attrs attrs{{"epsilon", n.Float("epsilon", 1e-5)},
+              {"is_test", !trains},
+              {"momentum", n.Float("momentum", 0.9)}};
+  if (trains) attrs.emplace_back("lone_passes", false);
   std::vector<std::string_view> outs = {"Y"};
   if (trains && more) outs = {"Y", "MeanOut", "VarianceOut"};
   std::vector<int> made = n.MakeMany("batch_norm", std::move(ins), std::move(attrs), outs);

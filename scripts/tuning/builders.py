@@ -6,10 +6,12 @@ x and its output y, where the format has names. With "batch" in the specificatio
 that number of samples, and says it again in its reshapes."""
 
 import json
+import struct
 import sys
 from pathlib import Path
 
 import numpy as np
+from twin import MOMENTUM
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -32,6 +34,10 @@ def onnx(spec, weights, directory):
     def attr_int(name, value):
         return o.text(5, o.text(1, name) + o.number(3, value) + o.number(20, 2))
 
+    def attr_float(name, value):
+        field = bytes([2 << 3 | 5]) + struct.pack("<f", value)
+        return o.text(5, o.text(1, name) + field + o.number(20, 1))
+
     def attr_ints(name, values):
         return o.text(5, o.text(1, name) + b"".join(o.number(8, v) for v in values)
                       + o.number(20, 7))
@@ -45,7 +51,8 @@ def onnx(spec, weights, directory):
                         attr_ints("kernel_shape", [k, k]) + attr_ints("pads", [k // 2] * 4))
             shape[0] = weights[layer["w"]].shape[0]
         elif kind == "norm":
-            value = add("BatchNormalization", [value] + layer["names"])
+            value = add("BatchNormalization", [value] + layer["names"],
+                        attr_float("momentum", MOMENTUM))
         elif kind == "fc":
             if layer["b"]:
                 value = add("Gemm", [value, layer["w"], layer["b"]],
@@ -107,7 +114,7 @@ def paddle(spec, weights, directory):
                                          bias_attr=made(layer["b"]) if layer["b"] else False)
             elif kind == "norm":
                 names = layer["names"]
-                value = static.nn.batch_norm(value, epsilon=1e-5, momentum=0.9, is_test=True,
+                value = static.nn.batch_norm(value, epsilon=1e-5, momentum=MOMENTUM, is_test=True,
                                              param_attr=made(names[0]), bias_attr=made(names[1]),
                                              moving_mean_name=names[2],
                                              moving_variance_name=names[3])

@@ -7,7 +7,7 @@ A network is a list of layers, each a dict: {"kind": "conv", "w": "w0", "b": "b0
 
 import numpy as np
 
-EPSILON, MOMENTUM = 1e-5, 0.9
+EPSILON, MOMENTUM = 1e-5, 0.75
 
 
 def draw(random, kinds, norms=True, classes=None):
