@@ -422,6 +422,18 @@ void DropUnread(ir::Program& program, const PassContext& context, std::vector<bo
   ops.resize(kept);
 }
 
+// Whether some operator needs another result than 'Out' of an operator, such as the shape before a
+// transpose, which a gradient reads.
+bool HasOtherReaders(const GraphView& view, const PassContext& context, const ir::Op& op) {
+  const int out = std::max(0, op.def->FindOutput("Out"));
+  for (size_t s = 0; s < op.outputs.size(); ++s)
+    for (const VarId v : op.outputs[s])
+      if (static_cast<int>(s) != out && v != ir::kNoVar &&
+          (!view.readers(v).empty() || context.fetched.count(v) > 0))
+        return true;
+  return false;
+}
+
 Result<bool> RunFuseAttention(ir::Program& program, PassContext& context) {
   const GraphView view(program, context);
   auto& ops = program.blocks[static_cast<size_t>(context.block)].ops;
@@ -435,6 +447,11 @@ Result<bool> RunFuseAttention(ir::Program& program, PassContext& context) {
         !SamePlace(ops, fuser.last(), fuser.spare) ||
         !view.ReadTheSame(fuser.absorbed, fuser.last()) ||
         !view.ReadTheSame(fuser.spare, fuser.last()))
+      continue;
+    const auto needed = [&](int at) {
+      return HasOtherReaders(view, context, ops[static_cast<size_t>(at)]);
+    };
+    if (needed(fuser.last()) || std::any_of(fuser.absorbed.begin(), fuser.absorbed.end(), needed))
       continue;
     changed = gone[i] = gone[static_cast<size_t>(fuser.last())] = true;
     for (int a : fuser.absorbed) gone[static_cast<size_t>(a)] = true;

@@ -19,7 +19,8 @@ struct Sizes {
 struct Writer {
   Sizes n = {};
   bool split_heads = true;  // operands [batch, rows, heads, depth], parted and joined by transposes
-  bool flip_keys = false;   // K^T by a transpose, not by the product
+  bool keep_shapes = false;  // transposes write XShape, too
+  bool flip_keys = false;    // K^T by a transpose, not by the product
   bool scale_queries = false, scale_scores = false;
   Shape mask = {};          // none
   bool selects = false;     // the mask is a condition, under which scores are kept
@@ -74,7 +75,11 @@ struct Writer {
     return "selected";
   }
   void Transpose(const std::string& x, const std::string& out, const Shape& shape, Ints axes) {
-    Op("transpose2", {{"X", {x}}}, out, shape, {{"axis", std::move(axes)}});
+    if (!keep_shapes)
+      return Op("transpose2", {{"X", {x}}}, out, shape, {{"axis", std::move(axes)}});
+    b.Var(out, DType::kF32, shape).Var(out + "_shape", DType::kF32, {0, 1, 1, 1, 1});
+    b.Op("transpose2", {{"X", {x}}}, {{"Out", {out}}, {"XShape", {out + "_shape"}}},
+         {{"axis", std::move(axes)}});
   }
   void Operand(const std::string& name, int64_t rows, int64_t depth) {
     if (!split_heads) return AddFeed(name, {n.batch, n.heads, rows, depth});
@@ -278,6 +283,34 @@ TEST(FuseAttention, ATransposeThatOthersReadStays) {
   w.b.Unary("relu", "k", "other");
   w.b.Fetch("other");
   Expect(w, 3);
+}
+
+// A gradient reads of a transpose which shape its operand had.
+TEST(FuseAttention, TransposesWhoseShapesAreReadStay) {
+  for (const char* name : {"q", "k", "v", "out"}) {
+    SCOPED_TRACE(name);
+    Writer w{.keep_shapes = true};
+    w.All();
+    const int64_t rows = *name == 'k' || *name == 'v' ? w.n.keys : w.n.queries;
+    const int64_t depth = *name == 'v' || *name == 'o' ? w.n.value_depth : w.n.depth;
+    const bool last = *name == 'o';
+    const Shape parted = {w.n.batch, w.n.heads, rows, depth};
+    const Shape joined = {w.n.batch, rows, w.n.heads, depth};
+    w.AddFeed("dy", last ? joined : parted);
+    w.b.Var("dx", DType::kF32, last ? parted : joined);
+    w.b.Op("transpose2_grad", {{"Out@GRAD", {"dy"}}, {"XShape", {std::string(name) + "_shape"}}},
+           {{"X@GRAD", {"dx"}}}, {{"axis", Ints{0, 2, 1, 3}}});
+    w.b.Fetch("dx");
+    int count = 0;
+    const auto plain = RunAt(w, 0, 1, &count), fused = RunAt(w, 2, 1, &count);
+    ASSERT_EQ(plain.size(), fused.size());
+    for (size_t i = 0; i < plain.size(); ++i) {
+      const auto a = Floats(plain[i]), c = Floats(fused[i]);
+      ASSERT_EQ(a.size(), c.size());
+      for (size_t k = 0; k < a.size(); ++k)
+        ASSERT_NEAR(a[k], c[k], 1e-5 * (1 + std::abs(a[k]))) << k;
+    }
+  }
 }
 
 TEST(FuseAttention, FetchedInnerValuesStay) {
