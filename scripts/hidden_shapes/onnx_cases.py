@@ -327,8 +327,17 @@ def hidden_inputs(model, nodes_of, texts=True):
     model.graph.node.extend(nodes + old_nodes)
 
 
+# What ONNX lets sequences hold.
+HELD = {getattr(TensorProto, name) for name in (
+    "FLOAT", "UINT8", "INT8", "UINT16", "INT16", "INT32", "INT64", "STRING", "BOOL", "FLOAT16",
+    "DOUBLE", "UINT32", "UINT64", "COMPLEX64", "COMPLEX128")}
+
+
 def hide_sequence(model, feeds):
     require(default_opset(model) >= 11, "no sequences before opset 11")
+    require(all(value.type.tensor_type.elem_type in HELD
+                for value in fed_inputs(model) if is_tensor(value)),
+            "no sequences of such elements")
     model.graph.initializer.append(numpy_helper.from_array(np.array(0, np.int64), "hidden__first"))
     hidden_inputs(model, lambda given, name, element: [
         helper.make_node("SequenceConstruct", [given], [name + "__items"]),
